@@ -1,8 +1,162 @@
-"""Words to calls, exceptions to exit statuses."""
+"""Words to calls, exceptions to exit statuses.
+
+The rooms are imported inside the commands: `--help` must not pay for SSH and HTTP libraries.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-def main() -> int:
-    """Run watchd with the words of the command line."""
-    return 0
+from watchd import __version__
+from watchd.errors import SettingsError, WatchdError
+
+OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
+BAD_SETTINGS = 78
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run watchd with these words, or those of the command line; returns the exit status."""
+    given = _parser().parse_args(words)
+    command: Callable[[argparse.Namespace], int] = given.command
+    try:
+        return command(given)
+    except WatchdError as error:
+        _say(str(error) if isinstance(error, SettingsError) else f"watchd: {error}")
+        return error.exit_status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python must not try to flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="watchd", description="Says why a GPU server died: over SSH, without an agent on its host."
+    )
+    parser.add_argument("--version", action="version", version=f"watchd {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    demo = commands.add_parser("demo", help="see a server die and watchd say why, on this machine, in half a minute")
+    demo.add_argument("--json", action="store_true", help="print the incident alone")
+    demo.set_defaults(command=_demo)
+
+    run = commands.add_parser("run", help="watch the targets of a configuration until told to stop")
+    _configured(run)
+    run.set_defaults(command=_run)
+
+    diagnose = commands.add_parser("diagnose", help="climb the ladder once on a log, and say what happened")
+    diagnose.add_argument("what", metavar="WHAT", help="HOST:LOG, a log file here, or a bundle folder")
+    diagnose.add_argument("--health", metavar="up|down|slow|URL", help="what its health check says, or where to ask it")
+    diagnose.add_argument("--json", action="store_true", help="print the incident as JSON")
+    diagnose.add_argument(
+        "--exit-code", action="store_true", help="exit with 3 for a crash, a hang or a degraded server"
+    )
+    _configured(diagnose)
+    diagnose.set_defaults(command=_diagnose)
+
+    check = commands.add_parser("check", help="say every mistake in a configuration, with its line")
+    _configured(check)
+    check.add_argument("--json", action="store_true", help="print the mistakes as JSON")
+    check.set_defaults(command=_check)
+
+    schema = commands.add_parser("schema", help="print a JSON Schema")
+    schema.add_argument("which", choices=("incident", "config"))
+    schema.set_defaults(command=_schema)
+    return parser
+
+
+def _configured(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--config", metavar="FILE", type=Path, help="configuration; else the usual places")
+
+
+def _demo(given: argparse.Namespace) -> int:
+    from watchd.demo import story
+
+    return story.main(as_json=given.json)
+
+
+def _run(given: argparse.Namespace) -> int:
+    from watchd import daemon, settings
+
+    path = settings.find(given.config, Path.home())
+    if path is None:
+        _say("watchd: no configuration: give one with -c FILE, or put it at /etc/watchd/watchd.toml")
+        return BAD_SETTINGS
+    loaded = settings.load(path)
+    missing = settings.not_built(loaded)
+    if missing:
+        raise SettingsError(str(path), missing)
+    return daemon.main(loaded)
+
+
+def _diagnose(given: argparse.Namespace) -> int:
+    from watchd import diagnose, settings
+    from watchd.model import Verdict, wire
+
+    path = settings.find(given.config, Path.home())
+    found = diagnose.main(given.what, health=given.health, settings=settings.load(path) if path else None)
+    if given.json:
+        _print(wire.to_json(found, indent=2))
+    else:
+        _print(diagnose.drawn(found, sys.stdout))
+    alarming = found.verdict in (Verdict.CRASH, Verdict.HANG, Verdict.DEGRADED)
+    return CRASHED if given.exit_code and alarming else OK
+
+
+def _check(given: argparse.Namespace) -> int:
+    import json
+
+    from watchd import settings
+
+    path = settings.find(given.config, Path.home())
+    if path is None:
+        _say("watchd: no configuration: give one with -c FILE, or put it at /etc/watchd/watchd.toml")
+        return BAD_SETTINGS
+    try:
+        loaded = settings.load(path)
+    except SettingsError as error:
+        if given.json:
+            _print(json.dumps([{"line": m.line, "key": m.key, "reason": m.reason} for m in error.mistakes], indent=2))
+            return error.exit_status
+        raise
+    for warning in loaded.warnings:
+        _say(f"{path}:{warning.line}: {warning.key}: {warning.reason}")
+    missing = settings.not_built(loaded)
+    for mistake in missing:
+        _say(f"{path}:{mistake.line}: {mistake.key}: valid, but {mistake.reason}")
+    if given.json:
+        _print("[]")
+    else:
+        _say(f"{path}: valid; {len(loaded.targets)} targets, {len(loaded.sinks)} sinks")
+    return OK
+
+
+def _schema(given: argparse.Namespace) -> int:
+    import json
+
+    if given.which == "incident":
+        from watchd.model import wire
+
+        found = wire.schema()
+    else:
+        from watchd import settings
+
+        found = settings.schema()
+    _print(json.dumps(found, indent=2, ensure_ascii=False))
+    return OK
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")

@@ -9,6 +9,8 @@ from watchd.model.delivery import (
     Checkpoint,
     Delivery,
     DeliveryState,
+    LaunchRecord,
+    Told,
 )
 from watchd.model.event import (
     Block,
@@ -151,6 +153,7 @@ __all__ = [
     "KernelLog",
     "Launch",
     "LaunchOrigin",
+    "LaunchRecord",
     "Line",
     "Link",
     "LogGap",
@@ -184,6 +187,7 @@ __all__ = [
     "Status",
     "Target",
     "Tick",
+    "Told",
     "TraceFrame",
     "Traceback",
     "Tracebacks",

@@ -1,10 +1,12 @@
-"""What is kept across a restart: how far a log was read, and who must still be told."""
+"""What is kept across a restart: how far a log was read, who must still be told, and what started a server."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from watchd.model.incident import Cause, Stage, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +51,9 @@ class Delivery:
     sink        name of the sink in the configuration
     revision    the incident's revision that asked for it; what is sent is the newest at the time
     due_at      not before this
-    attempt     attempts made so far
+    attempt     attempts begun so far
     error       why the last attempt failed, without URLs or secrets
+    small       the destination found it too large: the next attempt sends the short form
     """
 
     id: int | None = None
@@ -61,4 +64,39 @@ class Delivery:
     state: DeliveryState = DeliveryState.PENDING
     attempt: int = 0
     error: str = ""
+    small: bool = False
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What one sink was last told of one incident.
+
+    confirmed  False where it was tried and never confirmed: it may have heard, and nothing below is known
+    revision, status, stage, cause  of the newest revision that the sink confirmed
+    """
+
+    confirmed: bool
+    revision: int = 0
+    status: Status = Status.FIRING
+    stage: Stage = Stage.CLIMBING
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRecord:
+    """A server as it was seen alive: the launch command is never in the log.
+
+    started  clock ticks since boot at which the process began: with `pid` and `boot_id` an identity used only once
+    argv     its command line, secrets already redacted
+    cwd      its working directory, or None where that cannot be read
+    seen_at  when it was last seen
+    """
+
+    target: str
+    pid: int
+    started: int
+    boot_id: str
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    seen_at: datetime

@@ -6,7 +6,7 @@ Lines are referred to by their index in `Run.lines`; `Line.number` and `Line.off
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
@@ -41,6 +41,8 @@ class MarkKind(StrEnum):
     READY = "ready"
     WORK = "work"
     """it serves or trains: progress"""
+    IDLE = "idle"
+    """looks like progress and is none: health checks, statistics that say nothing moves"""
     REQUEST = "request"
     """one request failed; the server goes on"""
     FATAL = "fatal"
@@ -49,6 +51,8 @@ class MarkKind(StrEnum):
     """it was asked to stop and does so in order"""
     CLEANUP = "cleanup"
     """it ends its own children: a consequence"""
+    QUOTED = "quoted"
+    """somebody else's words that the server repeats: a prompt, a sample"""
 
 
 class Mark(NamedTuple):
@@ -68,6 +72,7 @@ class Run:
     engine_version  as the log says it, or None
     complete        False where the beginning of the run lies before what was read
     earlier         True where runs before this one lie in the same file
+    knobs           what this engine calls the things that advice may speak of: `memory_share` -> its flag
     """
 
     lines: tuple[Line, ...]
@@ -76,6 +81,7 @@ class Run:
     engine_version: str | None = None
     complete: bool = True
     earlier: bool = False
+    knobs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +257,10 @@ class MountUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuUse:
-    """One GPU as nvidia-smi shows it; None where the table does not say or cuts the number."""
+    """One GPU as nvidia-smi shows it; None where the table does not say or cuts the number.
+
+    bus         its PCI id as the kernel log writes it: `0000:c7:00`
+    """
 
     index: int
     name: str
@@ -261,6 +270,7 @@ class GpuUse:
     power_w: float | None = None
     processes: tuple[tuple[int, str, int | None], ...] = ()
     """(pid, name, MiB) of each process that the table lists on this GPU"""
+    bus: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ pydantic reads and describes the dataclasses; it is imported on first use, since
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from watchd.model import incident as nouns
 from watchd.model.incident import Incident, LogGap
 
 _GAP_KEYS = {"start": "from", "end": "to"}
@@ -45,7 +47,13 @@ def schema() -> dict[str, Any]:
         if "properties" in definition and name != "LogGap":
             # to_json writes every key, so a reader may rely on each.
             definition["required"] = list(definition["properties"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "watchd.incident/1", **found}
+        # Not every pydantic takes the docstrings of dataclasses.
+        definition["description"] = inspect.cleandoc(getattr(nouns, name).__doc__)
+    ordered = {key: found[key] for key in sorted(found)}
+    ordered["$defs"] = {
+        name: {key: definition[key] for key in sorted(definition)} for name, definition in found["$defs"].items()
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "watchd.incident/1", **ordered}
 
 
 def plain(value: Any) -> Any:

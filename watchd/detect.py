@@ -1,0 +1,322 @@
+"""Whether something crashed: a pure fold of a target's events to a trigger.
+
+`step(state, event)` returns the next state and, seldom, a trigger. Three witnesses are heard: the log, the health
+endpoint, the process list. A line is fatal by itself only where its engine says so; a traceback at top level is a
+suspicion until another witness settles it, or until two seconds pass without a line of work.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from watchd import health
+from watchd.engines import reading as engines
+from watchd.model import (
+    Block,
+    Event,
+    HealthCheck,
+    HealthResult,
+    HealthSample,
+    MarkKind,
+    Process,
+    ProcessSample,
+    Relaunch,
+    Tick,
+    Trigger,
+    TriggerKind,
+)
+from watchd.parse import lines
+
+SILENCE = timedelta(seconds=2)
+"""how long a top-level traceback may stand without a line of work before it counts as a crash"""
+WITHIN = timedelta(seconds=10)
+"""how long after it the other witnesses are asked each second"""
+LINE_LIMIT = 64 * 1024
+"""bytes of one line that are looked at; of a longer one the rest flows by"""
+
+GENERIC = "generic"
+_OPEN_LIMIT = 32
+_BLOCK_LINES = 3000
+_EXCERPT = 300
+
+_HEADER = "Traceback (most recent call last):"
+# File "/opt/engine/launch.py", line 18, in <module>
+_FRAME = re.compile(r'^\s*File "[^"\n]{1,1000}", line \d{1,7}, in (?P<function>\S{1,200})')
+# AssertionError
+# torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]{0,200}(?::\s|:?$|\()")
+# The above exception was the direct cause of the following exception:
+# During handling of the above exception, another exception occurred:
+_CHAIN = ("The above exception was the direct cause", "During handling of the above exception")
+# <module>, run_scheduler_process, run_busy_loop, _run_code, main
+_TOP = re.compile(r"^(?:<module>|_?run_\w+|main|\w+_process|\w*_loop|_bootstrap(?:_inner)?)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A traceback that is being read: where it began, and the function of its outermost frame."""
+
+    process: str
+    start: int
+    outermost: str | None = None
+    lines: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspicion:
+    """A top-level traceback that nobody has settled yet: `start` and `offset` of its first and its exception line."""
+
+    start: int
+    offset: int
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the detector knows of a target.
+
+    run         counts launches as they are seen: by the log, by its banners, by the process list
+    tail        the incomplete last line, at most LINE_LIMIT bytes; it begins at `tail_offset`
+    position    byte offset up to which the log was taken
+    old         old text was met and not yet judged
+    stopping    the run said that it was asked to stop
+    attentive   every line is looked at, for a line of work may end an incident
+    """
+
+    engine: str = GENERIC
+    named: bool = False
+    health: health.Standing
+    check: HealthCheck | None = None
+    run: int = 0
+    generation: int = 0
+    tail: bytes = b""
+    tail_offset: int = 0
+    position: int = 0
+    reading: tuple[Reading, ...] = ()
+    suspicion: Suspicion | None = None
+    process: Process | None = None
+    old: bool = False
+    stopping: bool = False
+    worked_at: datetime | None = None
+    attentive: bool = False
+
+
+def begin(engine: str | None, check: HealthCheck | None, process: Process | None = None) -> State:
+    """The state before anything was seen; `process` is the one that lived when watchd last looked."""
+    return State(
+        engine=engine or GENERIC,
+        named=engine is not None,
+        health=health.Standing(),
+        check=check,
+        process=process,
+    )
+
+
+def committed(state: State) -> tuple[int, int]:
+    """Generation and byte offset up to which every line has had its effect."""
+    starts = [state.tail_offset, *(reading.start for reading in state.reading)]
+    if state.suspicion:
+        starts.append(state.suspicion.start)
+    return state.generation, min(starts)
+
+
+def curious(state: State, now: datetime) -> bool:
+    """Whether the process list and the health endpoint should be asked now, not at their usual time."""
+    return state.suspicion is not None and now - state.suspicion.at <= WITHIN
+
+
+def step(state: State, event: Event) -> tuple[State, Trigger | None]:
+    """Take one event in."""
+    match event:
+        case Block():
+            return _block(state, event)
+        case Relaunch():
+            return _relaunch(state, event)
+        case HealthSample():
+            return _health(state, event)
+        case ProcessSample():
+            return _process(state, event)
+        case Tick():
+            return _tick(state, event.at)
+        case _:
+            return state, None
+
+
+def _relaunch(state: State, event: Relaunch) -> tuple[State, Trigger | None]:
+    trigger = _speak(state, TriggerKind.TRACEBACK, "and the log began anew", event.at) if state.suspicion else None
+    fresh = replace(
+        state, run=state.run + 1, generation=event.generation, tail=b"", tail_offset=0, position=0, reading=(),
+        suspicion=None, stopping=False, health=health.relaunched(state.health),
+    )  # fmt: skip
+    return fresh, trigger
+
+
+def _block(state: State, block: Block) -> tuple[State, Trigger | None]:
+    if block.generation != state.generation or block.offset != state.position:
+        # Another file, or bytes that nobody could read lie between: an unfinished line cannot be completed.
+        state = replace(
+            state, generation=block.generation, tail=b"", tail_offset=block.offset, position=block.offset, reading=()
+        )
+    trigger: Trigger | None = None
+    whole, tail = _cut(state, block)
+    if whole:
+        state = _recognise(state, whole)
+        if not block.old and _matters(state, whole):
+            state, trigger = _lines(state, whole, at=block.at)
+        tail_offset = block.offset + len(block.data) - len(tail)
+    else:
+        tail, tail_offset = (state.tail + tail)[:LINE_LIMIT], state.tail_offset
+    state = replace(state, tail=tail[:LINE_LIMIT], tail_offset=tail_offset, old=state.old or block.old)
+    return replace(state, position=block.offset + len(block.data)), trigger
+
+
+def _cut(state: State, block: Block) -> tuple[tuple[tuple[int, bytes], ...], bytes]:
+    """The lines that end in this block, each with its offset and without its end, and what follows the last of them."""
+    first, *rest = block.data.split(b"\n")
+    if not rest:
+        return (), first
+    found = [(state.tail_offset, state.tail + first)]
+    offset = block.offset + len(first) + 1
+    for line in rest[:-1]:
+        found.append((offset, line))
+        offset += len(line) + 1
+    return tuple(found), rest[-1]
+
+
+def _recognise(state: State, whole: tuple[tuple[int, bytes], ...]) -> State:
+    if state.named:
+        return state
+    engine = engines.recognise(b"\n".join(line[:LINE_LIMIT] for _, line in whole)).name
+    return replace(state, engine=engine, named=engine != GENERIC)
+
+
+def _matters(state: State, whole: tuple[tuple[int, bytes], ...]) -> bool:
+    if state.reading or state.suspicion or state.attentive:
+        return True
+    # This gate is what keeps a line that nobody needs from costing more than its bytes.
+    data = b"\n".join(line for _, line in whole)
+    return _HEADER.encode() in data or any(needle in data for needle in engines.needles(state.engine))
+
+
+def _lines(state: State, whole: tuple[tuple[int, bytes], ...], at: datetime) -> tuple[State, Trigger | None]:
+    first: Trigger | None = None
+    for offset, raw in whole:
+        text = raw[:LINE_LIMIT].decode("utf-8", "replace").rstrip("\r")
+        state, trigger = _line(state, offset, text, at)
+        first = first or trigger
+    return state, first
+
+
+def _line(state: State, offset: int, text: str, at: datetime) -> tuple[State, Trigger | None]:
+    kinds = engines.mark(text, state.engine)
+    if MarkKind.QUOTED in kinds:
+        # What a user wrote is no word of the server's.
+        return state, None
+    words = lines.split(text)
+    state = _read_traceback(state, offset, words, at)
+    if MarkKind.BANNER in kinds:
+        state = replace(state, run=state.run + 1, stopping=False, health=health.relaunched(state.health))
+    if MarkKind.STOPPING in kinds:
+        state = replace(state, stopping=True)
+    if MarkKind.WORK in kinds:
+        past = state.suspicion is not None and offset > state.suspicion.offset
+        state = replace(state, suspicion=None if past else state.suspicion, worked_at=at)
+    if MarkKind.FATAL in kinds:
+        summary = words.body.strip()[:_EXCERPT]
+        return state, Trigger(
+            kind=TriggerKind.FATAL_LINE, summary=summary, at=at, generation=state.generation, offset=offset
+        )
+    return state, None
+
+
+def _read_traceback(state: State, offset: int, words: lines.Words, at: datetime) -> State:
+    body, process = words.body, str(words.rank) if words.process is None else words.process
+    if body.rstrip().endswith(_HEADER):
+        known = next((r for r in state.reading if r.process == process), None)
+        begun = Reading(process=process, start=known.start if known else offset)
+        others = tuple(r for r in state.reading if r.process != process)
+        return replace(state, reading=(*others[-_OPEN_LIMIT:], begun))
+    reading = next((r for r in state.reading if r.process == process), state.reading[-1] if state.reading else None)
+    if reading is None:
+        return state
+    others = tuple(r for r in state.reading if r is not reading)
+    frame = _FRAME.match(body)
+    if frame or not body.strip() or body[0] in " \t" or body.startswith(_CHAIN):
+        outermost = reading.outermost or (frame["function"] if frame else None)
+        if reading.lines >= _BLOCK_LINES:
+            return replace(state, reading=others)
+        return replace(state, reading=(*others, replace(reading, outermost=outermost, lines=reading.lines + 1)))
+    if not _EXCEPTION.match(body):
+        # A line of somebody else between the lines of this traceback.
+        return replace(state, reading=(*others, replace(reading, lines=reading.lines + 1)))
+    state = replace(state, reading=others)
+    if reading.outermost is None or not _TOP.match(reading.outermost):
+        return state
+    if state.suspicion:
+        return replace(state, suspicion=replace(state.suspicion, at=at))
+    return replace(
+        state, suspicion=Suspicion(start=reading.start, offset=offset, text=body[:_EXCERPT], at=at), worked_at=None
+    )
+
+
+def _health(state: State, sample: HealthSample) -> tuple[State, Trigger | None]:
+    standing, change = health.step(state.health, sample, state.check)
+    state = replace(state, health=standing)
+    if sample.result is HealthResult.BLIND:
+        return state, None
+    fresh = state.suspicion is not None and sample.at >= state.suspicion.at
+    if sample.result is HealthResult.DOWN and (fresh or state.old):
+        return _settle(state, "and its health check is refused", sample.at)
+    if sample.result is HealthResult.UP:
+        return replace(state, suspicion=None if fresh else state.suspicion, old=False), None
+    if change is health.Change.WENT_DOWN:
+        return state, _speak(state, TriggerKind.HEALTH_DOWN, f"its health check fails: {sample.detail}", sample.at)
+    return state, None
+
+
+def _process(state: State, sample: ProcessSample) -> tuple[State, Trigger | None]:
+    if not sample.known:
+        return state, None
+    before, after = state.process, sample.process
+    if after is None and before is None:
+        return (
+            _settle(state, "and no process of it lives", sample.at) if state.suspicion or state.old else (state, None)
+        )
+    if after is not None and (before is None or _same(before, after)):
+        return replace(state, process=after, old=False), None
+    gone = f"process {before.pid} is gone" if before else "its process is gone"
+    state = replace(state, process=after, health=health.relaunched(state.health) if after else state.health)
+    if state.suspicion or state.old:
+        state, trigger = _settle(state, f"and {gone}", sample.at)
+    else:
+        trigger = _speak(state, TriggerKind.PROCESS_GONE, gone, sample.at)
+    return replace(state, run=state.run + 1, stopping=False) if after else state, trigger
+
+
+def _same(before: Process, after: Process) -> bool:
+    return (before.pid, before.started) == (after.pid, after.started)
+
+
+def _tick(state: State, now: datetime) -> tuple[State, Trigger | None]:
+    if state.suspicion and now - state.suspicion.at >= SILENCE:
+        return _settle(state, "and no line of work after it", now)
+    return state, None
+
+
+def _settle(state: State, why: str, at: datetime) -> tuple[State, Trigger | None]:
+    """The suspicion, or the old text, has become a trigger."""
+    kind = TriggerKind.TRACEBACK if state.suspicion else TriggerKind.FIRST_LOOK
+    return replace(state, suspicion=None, old=False), _speak(state, kind, why, at)
+
+
+def _speak(state: State, kind: TriggerKind, why: str, at: datetime) -> Trigger:
+    suspicion = state.suspicion
+    if suspicion is None:
+        summary = why[4:] if why.startswith("and ") else why
+        return Trigger(kind=kind, summary=summary, at=at, generation=state.generation)
+    return Trigger(
+        kind=kind, summary=f"{suspicion.text}, {why}", at=at, generation=state.generation, offset=suspicion.offset
+    )

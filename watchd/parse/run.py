@@ -1,0 +1,166 @@
+"""Where the current run begins in a log that several runs wrote, one after the other, and which lines it has.
+
+Nothing here knows an engine: what a launch and an end look like comes as patterns. Most lines are never decoded: a
+pattern is searched only in lines that hold its longest literal text, which is looked for in bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from watchd.model import Line
+from watchd.parse import lines as prefixes
+from watchd.parse import quotes
+from watchd.parse.needle import needle
+
+LONGEST_LINE = 65_536
+"""Bytes of a line that are kept as text; of a longer one head and tail remain, with a note between them."""
+
+HEAD, TAIL = 20_000, 180_000
+"""Lines of a run that are kept: the launch, and what happened last. What lies between in a longer run is left out."""
+
+_BACK = 300
+"""Lines that may lie between the first word of a run and its banner: warnings of imports."""
+
+Patterns = tuple[re.Pattern[str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """What the borders of a run look like. Every pattern must contain a literal text.
+
+    openings  lines with which a launch begins, whatever stood before: a separator, the echoed command
+    banners   lines that a launch prints early, though warnings may come before them
+    endings   lines with which something outside says that the server is gone
+    restarts  lines that only a process at its very beginning prints, and that are an end at once: a refused command line
+    lived     whether a line can only come from a run that has begun: work, an exception, an orderly end
+    """
+
+    openings: Patterns
+    banners: Patterns
+    endings: Patterns
+    restarts: Patterns
+    lived: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """The current run as it lies in the bytes that were read.
+
+    lines     its lines
+    quoted    indexes of the lines that repeat somebody else's words
+    begins    True where its beginning was recognised
+    earlier   True where text of runs before it lies in the same bytes
+    """
+
+    lines: tuple[Line, ...]
+    quoted: frozenset[int]
+    begins: bool
+    earlier: bool
+
+
+def read(data: bytes, *, offset: int, number: int | None, edges: Edges) -> Piece:
+    """Cut the last run out of `data`, which begins at byte `offset` of the file.
+
+    `number` is that of the first line in `data`, None where it is unknown. Where `offset` is not 0, the first line is
+    taken to be torn and is dropped.
+    """
+    torn = data.find(b"\n") + 1 if offset else 0
+    if offset and not torn:
+        torn = len(data)
+    quoted = quotes.spans(data)
+    start = _start(data, torn, edges, quoted)
+    found = tuple(_lines(data, start, offset, number))
+    inside = frozenset(i for i, line in enumerate(found) if quotes.covers(quoted, line.offset - offset)) if quoted else frozenset()
+    return Piece(lines=found, quoted=inside, begins=start > torn or offset == 0, earlier=bool(data[:start].strip()) and start > torn)
+
+
+def own_lines(data: bytes, patterns: Patterns, quoted: quotes.Spans = (), low: int = 0) -> Iterator[int]:
+    """Where the lines begin that match one of `patterns`, in no order, without those inside quotations."""
+    for pattern in patterns:
+        literal = needle(pattern.pattern).encode()
+        at = data.find(literal, low)
+        while at >= 0:
+            start = data.rfind(b"\n", low, at) + 1 or low
+            end = _end(data, start)
+            if pattern.search(_body(data[start:end])) and not quotes.covers(quoted, start):
+                yield start
+            at = data.find(literal, end)
+
+
+def _start(data: bytes, low: int, edges: Edges, quoted: quotes.Spans) -> int:
+    openings = sorted(set(own_lines(data, edges.openings, quoted, low)))
+    banners = sorted(set(own_lines(data, edges.banners, quoted, low)))
+    start = low
+    if openings or banners:
+        start = _launch(data, low, openings, banners, edges)
+    endings = sorted(set(own_lines(data, edges.endings, quoted, start)), reverse=True)
+    for ending in endings:
+        after = _end(data, ending) + 1
+        if next(iter(own_lines(data, edges.restarts, quoted, after)), None) is not None:
+            return after
+    return start
+
+
+def _launch(data: bytes, low: int, openings: list[int], banners: list[int], edges: Edges) -> int:
+    """Begin of the last launch: several of its marks may stand together, with nothing lived between them."""
+    marks = sorted({*openings, *banners}, reverse=True)
+    first = marks[0]
+    for mark in marks[1:]:
+        if any(edges.lived(text) for text in _bodies(data, mark, first)):
+            break
+        first = mark
+    if first in openings:
+        return first
+    return _before_banner(data, low, first, edges)
+
+
+def _before_banner(data: bytes, low: int, banner: int, edges: Edges) -> int:
+    """Go up from a banner as far as nothing speaks of a run before."""
+    start = banner
+    for _ in range(_BACK):
+        if start <= low:
+            return low
+        above = data.rfind(b"\n", low, start - 1) + 1 or low
+        if edges.lived(_body(data[above : start - 1])):
+            return start
+        start = above
+    return start
+
+
+def _bodies(data: bytes, start: int, end: int) -> Iterator[str]:
+    while start < end:
+        stop = _end(data, start)
+        yield _body(data[start:stop])
+        start = stop + 1
+
+
+def _body(raw: bytes) -> str:
+    return prefixes.split(raw[: prefixes.LONGEST].decode("utf-8", "replace")).body
+
+
+def _end(data: bytes, start: int) -> int:
+    end = data.find(b"\n", start)
+    return end if end >= 0 else len(data)
+
+
+def _lines(data: bytes, start: int, offset: int, number: int | None) -> Iterable[Line]:
+    count = data.count(b"\n", start)
+    skip_from, skip_to = (HEAD, count - TAIL) if count > HEAD + TAIL else (count + 1, count + 1)
+    first = None if number is None else number + data.count(b"\n", 0, start)
+    index, at = 0, start
+    while at < len(data):
+        end = _end(data, at)
+        if not skip_from <= index < skip_to:
+            yield Line(None if first is None else first + index, offset + at, _text(data[at:end]))
+        index, at = index + 1, end + 1
+
+
+def _text(raw: bytes) -> str:
+    if len(raw) <= LONGEST_LINE:
+        return raw.decode("utf-8", "replace")
+    half = LONGEST_LINE // 2
+    head, tail = raw[:half].decode("utf-8", "replace"), raw[-half:].decode("utf-8", "replace")
+    return f"{head} … {len(raw) - 2 * half} bytes left out … {tail}"

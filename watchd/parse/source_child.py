@@ -1,0 +1,33 @@
+"""The process in which a stranger's source is parsed: it may die of what it reads, and takes nothing with it.
+
+A JSON object with the fields of a SourceFile comes in, one with those of a SourceExcerpt (or null) goes out. Nothing
+but the standard library is needed, so it runs isolated and without site packages.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from dataclasses import asdict
+
+CPU_S = 5
+MEMORY = 512 * 1024 * 1024
+
+
+def main() -> int:
+    """Limit this process, then read, parse and answer."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    from watchd.model import SourceFile
+    from watchd.parse import source
+
+    found = source.excerpt(SourceFile(**json.load(sys.stdin.buffer)))
+    sys.stdout.write(json.dumps(asdict(found) if found else None))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,110 @@
+"""Where a watch writes: the store and what is owed to the sinks, as one thing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from watchd import incident
+from watchd.model import Checkpoint, Incident, Launch, LaunchOrigin, LaunchRecord, Process, Scope, Target
+from watchd.outbox import Outbox
+from watchd.parse import secrets
+from watchd.store import AsyncStore
+
+KEEP_S = 1.0
+"""seconds between two transactions for places that no incident went with"""
+
+
+class Desk:
+    """Files incidents with what is owed for them, and keeps places and launches."""
+
+    def __init__(self, store: AsyncStore, box: Outbox) -> None:
+        self._store = store
+        self._box = box
+        self._places: dict[str, Checkpoint] = {}
+        self._kept: dict[str, tuple[int, int]] = {}
+
+    def new_id(self, now: datetime) -> str:
+        """An incident id."""
+        return incident.new_id(now, os.urandom(10))
+
+    async def open_incident(self, target: Target) -> Incident | None:
+        """The target's incident that still fires."""
+        return await self._store.open_incident(incident.key(Scope.TARGET, target.name))
+
+    async def open_host_incident(self, host: str) -> Incident | None:
+        """The host's incident that still fires."""
+        return await self._store.open_incident(incident.key(Scope.HOST, host))
+
+    async def file(self, before: Incident | None, after: Incident, place: Checkpoint | None = None) -> None:
+        """Store the incident, whom to tell, and the place in the log: all or nothing."""
+        await self._box.file(before, after, place)
+        if place is not None:
+            self._places.pop(place.target, None)
+            self._kept[place.target] = (place.generation, place.offset)
+
+    async def checkpoint(self, target: str, path: str) -> Checkpoint | None:
+        """How far this log was read."""
+        found = await self._store.checkpoint(target, path)
+        if found:
+            self._kept[target] = (found.generation, found.offset)
+        return found
+
+    def wants_place(self, target: str, place: tuple[int, int]) -> bool:
+        """Whether this place is news: nothing is asked of a host to write down what is known."""
+        waiting = self._places.get(target)
+        known = (waiting.generation, waiting.offset) if waiting else self._kept.get(target)
+        return place != known
+
+    def note_place(self, place: Checkpoint) -> None:
+        """Write this place with the next transaction."""
+        self._places[place.target] = place
+
+    async def keep_places(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Write the noted places once a second, all in one transaction, until cancelled."""
+        while True:
+            await sleep(KEEP_S)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what was noted."""
+        if self._places:
+            places, self._places = self._places, {}
+            await self._store.keep(places.values())
+            self._kept.update({place.target: (place.generation, place.offset) for place in places.values()})
+
+    async def last_launch(self, target: Target) -> Launch | None:
+        """The launch that was last seen alive, unless an incident has spoken of its end already."""
+        records = await self._store.launches(target.name)
+        if not records:
+            return None
+        last = await self._store.last_incident(incident.key(Scope.TARGET, target.name))
+        if last is not None and last.opened_at >= records[0].seen_at:
+            return None
+        record = records[0]
+        return Launch(argv=record.argv, origin=LaunchOrigin.RECORDED, pid=record.pid, started=record.started)
+
+    async def record_launch(self, target: Target, launch: Launch, boot_id: str, at: datetime) -> None:
+        """Keep the command line of a living server, redacted."""
+        assert launch.pid is not None
+        assert launch.started is not None
+        _, argv, _ = secrets.redact_launch(launch.argv)
+        await self._store.record_launch(
+            LaunchRecord(
+                target=target.name,
+                pid=launch.pid,
+                started=launch.started,
+                boot_id=boot_id,
+                argv=tuple(argv),
+                seen_at=at,
+            )
+        )
+
+
+def process_of(launch: Launch) -> Process | None:
+    """The process that a recorded launch speaks of."""
+    if launch.pid is None or launch.started is None:
+        return None
+    return Process(pid=launch.pid, parent=0, started=launch.started, argv=launch.argv)

@@ -1,0 +1,144 @@
+"""The life of a target's incident: opened by a trigger, concluded by a climb, resolved when the server is back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from watchd import detect, incident
+from watchd.errors import HostError, LogUnreadableError
+from watchd.model import (
+    Case,
+    Checkpoint,
+    Diagnosis,
+    Event,
+    Gap,
+    HealthResult,
+    HealthSample,
+    Incident,
+    IncidentHealth,
+    LogGap,
+    Stage,
+    Status,
+    Target,
+    Trigger,
+    TriggerKind,
+    Verdict,
+)
+from watchd.watch.desk import Desk
+
+LIVED = timedelta(seconds=60)
+"""how long a new run must live before an incident without a health check resolves"""
+
+_QUIET = (TriggerKind.PROCESS_GONE, TriggerKind.FIRST_LOOK)
+"""Triggers that may yet turn out to be an orderly end: nobody is told before the climb has said what it was."""
+
+_KEPT_GAPS = 20
+
+
+class Life:
+    """At most one open incident of one target. `place` gives the log's checkpoint for the transaction, or None."""
+
+    def __init__(
+        self,
+        target: Target,
+        desk: Desk,
+        *,
+        place: Callable[[], Awaitable[Checkpoint | None]],
+        observe: Callable[[Incident], None],
+    ) -> None:
+        self._target = target
+        self._desk = desk
+        self._place = place
+        self._observe = observe
+        self._run = 0
+        self._ups = 0
+        self._gaps: tuple[LogGap, ...] = ()
+        self.incident: Incident | None = None
+        """The incident that fires, or None."""
+
+    async def resume(self) -> Incident | None:
+        """Take up the incident that an earlier process left open."""
+        self.incident = await self._desk.open_incident(self._target)
+        return self.incident
+
+    def note(self, event: Event) -> None:
+        """Keep in mind what bears on the incident's end, and on what it can claim."""
+        if isinstance(event, HealthSample):
+            self._ups = self._ups + 1 if event.result is HealthResult.UP else 0
+        elif isinstance(event, Gap):
+            gap = LogGap(start=event.start, end=event.end, reason=event.reason)
+            self._gaps = (*self._gaps[1 - _KEPT_GAPS :], gap)
+
+    async def alarm(self, trigger: Trigger, run: int, health: IncidentHealth, now: datetime) -> bool:
+        """A trigger in this run: file what must be told at once. False where the incident spoke of it already."""
+        self._ups = 0
+        if self.incident is not None:
+            if run == self._run:
+                return False  # the same failure, seen by another witness
+            self._run = run
+            await self._file(incident.occur(self.incident, trigger, now=now))
+        elif trigger.kind not in _QUIET:
+            self._run = run
+            await self._file(self._opened(trigger, health, now))
+        return True
+
+    async def conclude(
+        self, trigger: Trigger, case: Case, diagnosis: Diagnosis, *, run: int, health: IncidentHealth, now: datetime
+    ) -> None:
+        """File what the climb found."""
+        if self.incident is None:
+            if not _worth_filing(trigger, diagnosis):
+                return
+            self._run = run
+            concluded = incident.conclude(self._opened(trigger, health, now), case, diagnosis, now=now)
+            concluded = replace(concluded, revision=1)
+        else:
+            concluded = incident.conclude(self.incident, case, diagnosis, now=now)
+        concluded = replace(concluded, health=health)
+        if diagnosis.verdict is Verdict.OK:
+            concluded = incident.resolve(concluded, now=now, why="withdrawn: nothing is wrong", verdict=Verdict.OK)
+        elif diagnosis.verdict is Verdict.STOPPED:
+            concluded = incident.resolve(concluded, now=now, why="it was stopped in order")
+        await self._file(concluded)
+
+    async def resolve_if_back(self, event: Event, state: detect.State, began: datetime | None) -> None:
+        """The all-clear, where this event shows that the server is back; `began` is when the present run began."""
+        found = self.incident
+        if found is None or found.stage is Stage.CLIMBING:
+            return
+        if self._target.health is not None:
+            if isinstance(event, HealthSample) and self._ups >= self._target.health.success:
+                await self._file(incident.resolve(found, now=event.at, why="its health check answers again"))
+            return
+        if state.run == self._run or began is None:
+            return
+        worked = state.worked_at is not None and state.worked_at >= began
+        if worked or event.at - began >= LIVED:
+            why = "a new run does its work" if worked else f"a new run has lived {LIVED.seconds} s"
+            await self._file(incident.resolve(found, now=event.at, why=why))
+
+    def _opened(self, trigger: Trigger, health: IncidentHealth, now: datetime) -> Incident:
+        fresh = incident.open_target(self._target, trigger, now=now, id=self._desk.new_id(now), health=health)
+        return incident.with_gaps(fresh, self._gaps)
+
+    async def _file(self, after: Incident) -> None:
+        """Store the incident, what is owed for it and the place in the log, in one transaction."""
+        before, self.incident = self.incident, after
+        try:
+            place = await self._place()
+        except (HostError, LogUnreadableError):
+            # Without a place the same lines are read again after a restart and join the incident that is open then.
+            place = None
+        await self._desk.file(before, after, place)
+        self._observe(after)
+        if after.status is Status.RESOLVED:
+            self.incident = None
+
+
+def _worth_filing(trigger: Trigger, diagnosis: Diagnosis) -> bool:
+    if diagnosis.verdict in (Verdict.OK, Verdict.DEGRADED):
+        return False
+    # What was stopped before anybody watched is no news.
+    return not (trigger.kind is TriggerKind.FIRST_LOOK and diagnosis.verdict is Verdict.STOPPED)
