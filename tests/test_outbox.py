@@ -463,6 +463,17 @@ async def test_what_may_have_been_heard_is_taken_back_though_it_was_never_confir
     assert desk.slack.told == [(0, 3, True)]
 
 
+async def test_what_may_have_been_heard_after_an_all_clear_is_cleared_again(desk):
+    await desk.file(None, final())
+    await desk.file(final(), resolved())
+    desk.slack.answer = lambda _: LATER
+    reopened = replace(final(), revision=4)
+    await desk.file(resolved(), reopened)
+    desk.slack.answer = lambda _: SENT
+    await desk.file(reopened, replace(resolved(), revision=5))
+    assert desk.slack.told == [(0, 2, True), (0, 3, False), (0, 5, False)]
+
+
 async def test_a_held_delivery_waits_for_the_next_start(tmp_path):
     desk = Desk(tmp_path / "watchd.db")
     desk.hook.answer = lambda _: Answer(result=Result.HOLD, reason="HTTP 404 no_service")
@@ -592,29 +603,26 @@ def changed(before, what):
 
 @given(st.lists(st.tuples(STATES, FATES), min_size=1, max_size=12), st.booleans())
 def test_whatever_happens_each_sink_ends_up_knowing_the_newest_state_that_is_news(steps, edits):
-    """A sink hears, is lost on the way back (heard, not confirmed) or fails, in any order with what happens."""
+    """An attempt is confirmed, or heard and not confirmed, or fails; in any order with what happens."""
     route = Route(sink="s", edits=edits)
-    told, known, tried = None, None, False
-    incident, before, pending = None, None, False
+    told, known, incident, pending = None, None, None, False
 
     def attempt(fate):
-        nonlocal told, known, tried, pending
+        nonlocal told, known, pending
         if not pending or fate == "not yet":
             return
-        if not outbox.worth_telling(incident, told or (Told(confirmed=False) if tried else None), route):
+        if not outbox.worth_telling(incident, told, route):
             pending = False
             return
-        tried = True
         if fate in ("sent", "lost"):
             known = incident
-        if fate == "sent":
-            told, pending = heard(incident), False
+        pending = fate != "sent"
+        told = replace(told or Told(confirmed=False), confirmed=False) if pending else heard(incident)
 
     for what, fate in steps:
         before, incident = incident, changed(incident or climbing(), what)
         incident = replace(incident, revision=before.revision + 1 if before else 1)
-        knowing = told or (Told(confirmed=False) if tried else None)
-        pending = bool(outbox.owed(before, incident, [route], {"s": knowing} if knowing else {}, T0)) or pending
+        pending |= bool(outbox.owed(before, incident, [route], {} if told is None else {"s": told}, T0))
         attempt(fate)
     attempt("sent")
     if known is None:

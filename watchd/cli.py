@@ -83,16 +83,20 @@ def _demo(given: argparse.Namespace) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from watchd import daemon, settings
+    from watchd import settings
 
     path = settings.find(given.config, Path.home())
     if path is None:
-        _say("watchd: no configuration: give one with -c FILE, or put it at /etc/watchd/watchd.toml")
-        return BAD_SETTINGS
-    loaded = settings.load(path)
-    missing = settings.not_built(loaded)
-    if missing:
-        raise SettingsError(str(path), missing)
+        return _no_settings()
+    loaded = settings.load(path, engines=_engines())
+    for warning in loaded.warnings:
+        _say(f"{path}:{warning.line}: {warning.key}: {warning.reason}")
+    mistakes = (*settings.not_built(loaded), *settings.check_secrets(loaded))
+    if mistakes:
+        raise SettingsError(str(path), mistakes)
+
+    from watchd import daemon
+
     return daemon.main(loaded)
 
 
@@ -117,10 +121,9 @@ def _check(given: argparse.Namespace) -> int:
 
     path = settings.find(given.config, Path.home())
     if path is None:
-        _say("watchd: no configuration: give one with -c FILE, or put it at /etc/watchd/watchd.toml")
-        return BAD_SETTINGS
+        return _no_settings()
     try:
-        loaded = settings.load(path)
+        loaded = settings.load(path, engines=_engines())
     except SettingsError as error:
         if given.json:
             _print(json.dumps([{"line": m.line, "key": m.key, "reason": m.reason} for m in error.mistakes], indent=2))
@@ -136,6 +139,20 @@ def _check(given: argparse.Namespace) -> int:
     else:
         _say(f"{path}: valid; {len(loaded.targets)} targets, {len(loaded.sinks)} sinks")
     return OK
+
+
+def _no_settings() -> int:
+    from watchd import settings
+
+    places = " or ".join(str(place) for place in settings.usual_places(Path.home()))
+    _say(f"watchd: no configuration: give one with -c FILE, or put it at {places}")
+    return BAD_SETTINGS
+
+
+def _engines() -> tuple[str, ...]:
+    from watchd.engines import registry
+
+    return tuple(engine.name for engine in registry.ENGINES)
 
 
 def _schema(given: argparse.Namespace) -> int:

@@ -85,7 +85,7 @@ def worth_telling(incident: Incident, told: Told | None, route: Route) -> bool:
         # An alarm that was withdrawn before anybody heard of it stays unheard.
         return leads(route, incident) and incident.verdict is not Verdict.OK
     if not told.confirmed:
-        return True
+        return True  # it may believe something that is no longer so
     if incident.revision <= told.revision:
         return False
     if route.edits or incident.status is not told.status:
@@ -255,7 +255,7 @@ class Outbox:
         outlet.failing = not sent and (outlet.failing or answer.result is Result.RETRY)
 
     async def _send(self, sink: Sink, lease: Lease) -> Answer:
-        first = lease.told is None or not lease.told.confirmed
+        first = lease.told is None or not lease.told.revision
         try:
             async with asyncio.timeout(SEND_LIMIT_S):
                 return await sink.send(lease.incident, first=first, small=lease.delivery.small)

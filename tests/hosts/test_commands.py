@@ -44,12 +44,13 @@ HOSTILE = [
 ]
 
 
-def run(questions, shell="sh", cwd=None, nonce="N"):
+def run(questions, shell="sh", cwd=None, nonce="N", path=None):
     """What `ask` would return for these questions from a shell on this machine."""
     words = [shell, "sh", "-c"] if shell == "busybox" else [shell, "-c"]
     process = subprocess.Popen(
         [*words, os.fsencode(commands.script(questions, nonce))],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, start_new_session=True,
+        env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"} if path else None,
     )  # fmt: skip
     try:
         capture = frames.Capture(questions, nonce)
@@ -191,6 +192,18 @@ def test_our_own_sessions_are_not_in_the_process_list(tmp_path):
     found = processes(listed.data)
     assert os.getpid() in {process.pid for process in found}
     assert not any("sglang.launch_server" in word for process in found for word in process.argv)
+
+
+def test_a_grep_that_knows_no_nul_lines_still_gives_the_process_list(tmp_path):
+    """BusyBox's grep lacks -z in many builds."""
+    grep = tmp_path / "grep"
+    grep.write_text('#!/bin/sh\ncase "$*" in *" -z "*) echo "grep: invalid option -- z" >&2; exit 1;; esac\nexec /bin/grep "$@"\n')
+    grep.chmod(0o755)
+    (reply,) = run([Processes()], path=tmp_path)
+    assert b"\n\nh\n==> /proc/" in reply.data
+    mine = {process.pid: process for process in processes(reply.data)}[os.getpid()]
+    assert mine.argv
+    assert mine.parent == os.getppid()
 
 
 def test_a_slow_command_comes_last_and_holds_up_no_other():

@@ -222,6 +222,12 @@ def test_a_redacted_launch_command_is_not_redacted_again(line, command, values):
     assert secrets.redact(command) == (command, {})
 
 
+@pytest.mark.parametrize(("line", "command", "values"), LAUNCHES)
+def test_the_redacted_words_of_a_launch_give_the_same_command_again(line, command, values):
+    _, words, _ = secrets.redact_launch(shlex.split(line))
+    assert secrets.redact_launch(words) == (command, words, ())
+
+
 @given(st.text(alphabet=st.sampled_from("key=token: \"'\\-[]$<>ab1./\n,@:{}PBEGINeyJsk-hf_")))
 def test_nothing_raises_and_once_is_enough(text):
     clean, _ = secrets.redact(text)

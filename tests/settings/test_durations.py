@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +19,11 @@ def test_a_duration_is_one_number_and_one_unit(text: str, seconds: float) -> Non
 
 
 @pytest.mark.parametrize(
-    "wrong", [10, 10.0, True, None, [], "10", "s", "", "10 s", " 10s", "10s\n", "10S", "-1s", "1h30m", "1e3s", "10sec", "٣s"]
+    "wrong",
+    [10, 10.0, True, None, [], "10", "s", "", "10 s", " 10s", "10s\n", "10S", "-1s", "1h30m", "1e3s", "10sec", "٣s"],
 )
 def test_what_is_no_duration_is_told_what_one_looks_like(wrong: object) -> None:
-    with pytest.raises(ValueError, match='one number and one unit .*"10s"'):
+    with pytest.raises(ValueError, match=r'one number and one unit .*"10s"'):
         durations.duration(wrong)
 
 
@@ -55,7 +58,9 @@ def test_flapping_is_a_number_of_changes_in_a_duration() -> None:
     assert durations.flapping("") is None
 
 
-@pytest.mark.parametrize("wrong", [4, "4", "4 in", "in 10m", "4 in 10", "four in 10m", "4  in 10m", "1 in 10m", "4 in 0s"])
+@pytest.mark.parametrize(
+    "wrong", [4, "4", "4 in", "in 10m", "4 in 10", "four in 10m", "4  in 10m", "1 in 10m", "4 in 0s"]
+)
 def test_what_is_no_flapping_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match="must be"):
         durations.flapping(wrong)
@@ -64,7 +69,5 @@ def test_what_is_no_flapping_is_refused(wrong: object) -> None:
 @given(st.text() | st.integers() | st.floats() | st.none())
 def test_nothing_but_value_errors_come_of_odd_values(value: object) -> None:
     for read in (durations.duration, durations.optional_duration, durations.size, durations.flapping):
-        try:
-            read(value)
-        except ValueError as error:
-            assert str(error)
+        with contextlib.suppress(ValueError):
+            assert read(value) is None or isinstance(value, str)

@@ -55,7 +55,7 @@ def test_tables_of_an_array_are_counted_and_own_the_tables_below_them() -> None:
 
 
 def test_dotted_and_quoted_keys_are_taken_apart() -> None:
-    text = "a.b.c = 1\n\"a.b\".'c d' = 2\n\"\\u0041\\\"\" = 3\n\"\" = 4\n"
+    text = 'a.b.c = 1\n"a.b".\'c d\' = 2\n"\\u0041\\"" = 3\n"" = 4\n'
     assert lines(text) == {
         ("a",): 1,
         ("a", "b"): 1,
@@ -133,7 +133,9 @@ KEYS = st.text(max_size=6) | st.sampled_from(["a", "b", "name", "a.b", "x y", "[
 SCALARS = (
     st.integers(-(10**12), 10**12).map(str)
     | st.booleans().map(lambda b: str(b).lower())
-    | st.text(st.characters(exclude_categories=["Cs"])).map(lambda s: json.dumps(s).replace("\x7f", "\\u007f"))
+    | st.text(st.characters(exclude_categories=["Cs"])).map(
+        lambda s: json.dumps(s, ensure_ascii=False).replace("\x7f", "\\u007f")
+    )
     | st.sampled_from(["'[a]'", '"""\n[x]\n"""', "'''\ny = 1\n'''", "1979-05-27", '"""a"""""', "1e5", '"\\"#"'])
 )
 GAPS = st.sampled_from(["", " ", "\n", " # ] } a = 1\n"])
@@ -158,7 +160,7 @@ VALUES = st.recursive(SCALARS, lambda inner: arrays(inner) | inline_tables(inner
 def quoted(key: str) -> str:
     if key.isascii() and key.replace("_", "").isalnum():
         return key
-    return json.dumps(key).replace("\x7f", "\\u007f")
+    return json.dumps(key, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @st.composite
@@ -196,12 +198,8 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[Place, int]]:
 @given(documents())
 def test_every_key_that_tomllib_reads_is_found_where_it_was_written(case: tuple[str, dict[Place, int]]) -> None:
     text, expected = case
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return  # a name was used for two things
     found = lines(text)
-    assert set(found) == set(places(document))
+    assert set(found) == set(places(tomllib.loads(text)))
     assert {place: found[place] for place in expected} == expected
 
 

@@ -127,6 +127,12 @@ def test_the_deciding_source_line_is_marked_and_no_other() -> None:
     assert [line.split("│")[1].strip() for line in marked] == ["assert chosen == (None, None)"]
 
 
+def test_the_mark_follows_the_quoted_line_where_a_few_lines_were_added_above_it() -> None:
+    assert FOUNDING.frame is not None
+    moved = replace(FOUNDING, frame=replace(FOUNDING.frame, line=2421))
+    assert "▶ 2423 │     assert chosen == (None, None)" in drawn(moved)
+
+
 def test_a_source_that_changed_since_is_called_so() -> None:
     assert FOUNDING.source is not None
     changed = replace(FOUNDING, source=replace(FOUNDING.source, matches_log=False))

@@ -30,8 +30,7 @@ class Signature:
     name      unique in the catalogue
     cause     what it means, or None for noise and for consequences of anything
     role      what a line that matches may do
-    pattern   searched in a line without prefixes, or in `Type: message` of an exception
-    needle    text that every match contains, or ""
+    patterns  searched in a line without prefixes, or in `Type: message` of an exception; one match is enough
     on        where it is looked for: `lines`, `exceptions` or `both`
     contains  a second pattern that the same text must hold, or None
     frames    a pattern that a frame of the exception's traceback (`path:function`) must hold, or None
@@ -45,8 +44,7 @@ class Signature:
     name: str
     cause: Cause | None
     role: Role
-    pattern: re.Pattern[str]
-    needle: str
+    patterns: tuple[re.Pattern[str], ...]
     on: str = "both"
     contains: re.Pattern[str] | None = None
     frames: re.Pattern[str] | None = None

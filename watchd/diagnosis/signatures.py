@@ -9,20 +9,24 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache
 from importlib import resources
+from typing import TypeVar
 
 from watchd.diagnosis.base import Role, Signature
 from watchd.model import Cause
 from watchd.parse.needle import needle
 
-FAMILIES = ("benign", "launch", "host", "dependency", "gpu", "config", "model", "collective", "network", "process", "cascade")
+FAMILIES = ("benign", "wrappers", "launch", "host", "dependency", "gpu", "config", "model", "collective", "network", "process", "cascade")
 """Files in the order in which they are asked."""
+
+E = TypeVar("E", bound=StrEnum)
 
 LONGEST = 4_096
 """Characters of a text in which a signature is looked for."""
 
-_KEYS = frozenset(("name", "cause", "role", "pattern", "on", "contains", "frames", "weak", "says", "advice", "matches", "misses"))
+_KEYS = frozenset(("name", "cause", "role", "patterns", "on", "contains", "frames", "weak", "says", "advice", "matches", "misses"))
 
 
 @cache
@@ -59,16 +63,27 @@ def find(text: str, *, on: str, frames: tuple[str, ...] = ()) -> tuple[Signature
     """The first signature that `text` matches; `on` is `lines` or `exceptions`, `frames` are `path:function`."""
     text = text[:LONGEST]
     weak = None
-    for signature in catalogue():
-        if signature.needle not in text or signature.on not in ("both", on):
+    for literal, pattern, signature in _table(on):
+        if literal not in text or (weak and signature.weak):
             continue
-        match = signature.pattern.search(text)
+        match = pattern.search(text)
         if match is None or not _rest(signature, text, frames):
             continue
         if not signature.weak:
             return signature, match
-        weak = weak or (signature, match)
+        weak = signature, match
     return weak
+
+
+@cache
+def _table(on: str) -> tuple[tuple[str, re.Pattern[str], Signature], ...]:
+    """Every pattern with the text that it cannot match without."""
+    return tuple(
+        (needle(pattern.pattern), pattern, signature)
+        for signature in catalogue()
+        if signature.on in ("both", on)
+        for pattern in signature.patterns
+    )
 
 
 def _rest(signature: Signature, text: str, frames: tuple[str, ...]) -> bool:
@@ -89,18 +104,17 @@ def _signature(table: Mapping[str, object], where: str) -> Signature:
         raise ValueError(f"{where}: `on` is lines, exceptions or both")
     if not (_texts(table, "matches", where) and _texts(table, "misses", where)):
         raise ValueError(f"{where}: give at least one line that it matches and one that it misses")
-    pattern = _pattern(table, "pattern", where)
-    if pattern is None:
-        raise ValueError(f"{where}: `pattern` is missing")
+    patterns = tuple(_compiled(text, "patterns", where) for text in _texts(table, "patterns", where))
+    if not patterns:
+        raise ValueError(f"{where}: give at least one pattern")
     return Signature(
         name=str(table.get("name", "")),
         cause=cause,
         role=role,
-        pattern=pattern,
-        needle=needle(pattern.pattern),
+        patterns=patterns,
         on=str(table.get("on", "both")),
-        contains=_pattern(table, "contains", where),
-        frames=_pattern(table, "frames", where),
+        contains=_compiled(str(table["contains"]), "contains", where) if "contains" in table else None,
+        frames=_compiled(str(table["frames"]), "frames", where) if "frames" in table else None,
         weak=bool(table.get("weak", False)),
         says=str(table.get("says", "")),
         advice=_texts(table, "advice", where),
@@ -109,20 +123,18 @@ def _signature(table: Mapping[str, object], where: str) -> Signature:
     )
 
 
-def _choice[C](value: object, kind: type[C], where: str, key: str) -> C:
+def _choice(value: object, kind: type[E], where: str, key: str) -> E:
     try:
         return kind(value)
     except ValueError:
         raise ValueError(f"{where}: {key} {value!r} is none of {', '.join(kind)}") from None
 
 
-def _pattern(table: Mapping[str, object], key: str, where: str) -> re.Pattern[str] | None:
-    if key not in table:
-        return None
+def _compiled(text: str, key: str, where: str) -> re.Pattern[str]:
     try:
-        return re.compile(str(table[key]))
+        return re.compile(text)
     except re.error as error:
-        raise ValueError(f"{where}: {key}: {error}") from None
+        raise ValueError(f"{where}: {key}: {text!r}: {error}") from None
 
 
 def _texts(table: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:

@@ -29,10 +29,12 @@ class Engine:
     ready     lines that say that it serves
     work      lines that say that it serves or trains: progress
     idle      lines that look like work and are none: health checks, statistics that say nothing moves
+    busy      lines of work that say that requests are running or waiting
     quoting   lines that repeat what a user sent: nothing in them is the server's own word
     request   lines that say that one request failed; the server goes on
     fatal     lines after which the process cannot go on
     stopping  lines of an orderly end
+    finished  lines with which a job ends well by itself
     cleanup   lines with which it ends its own children
     version   a pattern with one group: its version
     process   a pattern that the command line of its main process matches, or None
@@ -48,10 +50,12 @@ class Engine:
     ready: Patterns = ()
     work: Patterns = ()
     idle: Patterns = ()
+    busy: Patterns = ()
     quoting: Patterns = ()
     request: Patterns = ()
     fatal: Patterns = ()
     stopping: Patterns = ()
+    finished: Patterns = ()
     cleanup: Patterns = ()
     version: Patterns = ()
     process: re.Pattern[str] | None = None

@@ -57,6 +57,16 @@ ENGINE = Engine(
         r"\bval(?:idation)?\b +\d+% ",
         r"\bstep \d+ ok\b",
     ),
+    busy=patterns(r"#running-req: [1-9]", r"\brunning=[1-9]\d*\b", r"\bqueue(?:d|_depth)?[=: ]+[1-9]\d*\b"),
+    finished=patterns(
+        r"\bexit(?:ed)?(?: with)? (?:status|code):? 0\b",
+        r"\b\d+ passed\b(?!.*\bfailed\b)",
+        r"[Tt]raining (?:complete|completed|finished|done)\b",
+        r"'train_runtime': ",
+        r"\bfinished successfully\b",
+        r"(?i:\b(?:job|run|training|finetuning|fine-tuning) (?:has )?(?:completed|finished|done)\b)",
+        r"\bexits successfully\b",
+    ),
     request=patterns(r"\"(?:GET|POST|PUT) /\S{0,300} HTTP/[\d.]+\" 5\d\d", r"^Exception in ASGI application", r"\brequest \d+ failed\b"),
     stopping=patterns(
         r"^Shutting down$",

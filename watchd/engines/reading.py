@@ -40,11 +40,13 @@ _KINDS = (
     (MarkKind.LOADING, "loading"),
     (MarkKind.READY, "ready"),
     (MarkKind.WORK, "work"),
+    (MarkKind.BUSY, "busy"),
+    (MarkKind.FINISHED, "finished"),
 )  # fmt: skip
 _SILENCED = {
     MarkKind.QUOTED: frozenset(MarkKind) - {MarkKind.WORK},
-    MarkKind.IDLE: frozenset((MarkKind.WORK,)),
-    MarkKind.LOADING: frozenset((MarkKind.WORK,)),
+    MarkKind.IDLE: frozenset((MarkKind.WORK, MarkKind.BUSY)),
+    MarkKind.LOADING: frozenset((MarkKind.WORK, MarkKind.BUSY)),
 }
 """What a line cannot be beside: the words of a user say nothing, a check of the pulse is no work."""
 
@@ -128,13 +130,19 @@ def _edges(name: str) -> runs.Edges:
         if row[2] in (MarkKind.WORK, MarkKind.FATAL, MarkKind.STOPPING, MarkKind.REQUEST, MarkKind.CLEANUP)
     )
 
+    endings = tuple(p for engine in layers for p in engine.ending)
+
     def lived(body: str) -> bool:
-        return bool(_TRACE.search(body)) or next(_kinds(body, table), None) is not None
+        return (
+            bool(_TRACE.search(body))
+            or next(_kinds(body, table), None) is not None
+            or any(pattern.search(body) for pattern in endings)
+        )
 
     return runs.Edges(
         openings=tuple(p for engine in layers for p in engine.opening),
         banners=tuple(p for engine in layers for p in engine.banner),
-        endings=tuple(p for engine in layers for p in engine.ending),
+        endings=endings,
         restarts=_RESTARTS,
         lived=lived,
     )

@@ -30,6 +30,7 @@ ENGINE = Engine(
     ready=patterns(r"^The server is fired up and ready to roll!", r"^Uvicorn running on http"),
     # [2026-01-31 10:00:05 TP0] Decode batch. #running-req: 92, #token: 30570, … gen throughput (token/s): 704.76
     work=patterns(r"^(?:Prefill|Decode) batch[.,] #"),
+    busy=patterns(r"#running-req: [1-9]", r"#queue-req: [1-9]"),
     idle=patterns(r"^Decode batch[.,] .{0,200}gen throughput \(token/s\): 0\.0\d*, #queue-req: [1-9]"),
     quoting=patterns(r"^(?:Receive|Finish): obj=\w+ReqInput\("),
     request=patterns(

@@ -35,6 +35,7 @@ ENGINE = Engine(
     ready=patterns(r"^Application startup complete\.", r"^Started server process", r"^Starting vLLM API server"),
     # Engine 000: Avg prompt throughput: 2832.6 tokens/s, Avg generation throughput: 292.2 tokens/s, Running: 2 reqs, …
     work=patterns(r"Avg prompt throughput: [\d.]+ tokens/s", r"^Received request (?:chat)?cmpl-", r"^Added request (?:chat)?cmpl-"),
+    busy=patterns(r"Running: [1-9]\d* reqs", r"Waiting: [1-9]\d* reqs"),
     idle=patterns(r"Avg prompt throughput: 0\.0 tokens/s, Avg generation throughput: 0\.0 tokens/s"),
     quoting=patterns(r"^Received request \S{1,120}: prompt: "),
     request=patterns(

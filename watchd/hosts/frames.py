@@ -76,7 +76,7 @@ def _piece(out: bytes, errors: bytes, index: int, nonce: str) -> Piece | None:
     if start < 0:
         return None
     start += len(begin)
-    end = re.compile(re.escape(f"{frame}{index} end".encode()) + rb"((?: [st]?\d{1,18}){0,4})\n").search(out, start)
+    end = re.compile(re.escape(f"{frame}{index} end".encode()) + rb"((?: [st]?\d{1,18}){0,4}) ?\n").search(out, start)
     if end is None:
         return None
     numbers = {word[:1]: int(word[1:]) for word in end[1].decode().split() if word[0] in "st"}
@@ -133,7 +133,7 @@ def judged(question: Question, piece: Piece) -> tuple[Outcome, str]:
     if isinstance(question, FoundingGrep):
         return _judged_grep(piece)
     if isinstance(question, KernelLog) and b"-- No entries --" in piece.data[:200]:
-        return Outcome.REFUSED, f"this user may not read the kernel log: {piece.errors or 'no entries shown'}"
+        return Outcome.REFUSED, f"dmesg is refused to this user, and journalctl has no entries for it ({piece.errors})"
     if piece.data.strip():
         return Outcome.ANSWERED, piece.errors if piece.status else ""
     if piece.status == 0 and not piece.errors:
@@ -155,7 +155,7 @@ def _judged_grep(piece: Piece) -> tuple[Outcome, str]:
 
 def _why(question: Question, piece: Piece) -> str:
     if isinstance(question, KernelLog):
-        return f"this user may not read the kernel log: dmesg and journalctl both failed ({piece.errors})"
+        return f"the kernel log is closed to this user: dmesg and journalctl both failed ({piece.errors})"
     if isinstance(question, CommandLine):
         return f"no such process: {piece.errors}"
     if piece.status == NO_SUCH_COMMAND:

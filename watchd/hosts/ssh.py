@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import secrets
 from collections.abc import Callable, Sequence
 
 import asyncssh
 
-from watchd.errors import HostLostError, WatchdError
+from watchd.errors import HostLostError
 from watchd.hosts import commands, replies, ssh_connect, ssh_exec, ssh_read, ssh_tunnel
 from watchd.hosts.base import FileStat, LogHandle
 from watchd.hosts.ssh_address import SshAddress, is_host_name
@@ -23,6 +24,7 @@ from watchd.model import ByteStream, Dialer, Outcome, Question, ReadLog, ReadSou
 
 __all__ = ["SshAddress", "SshHost", "is_host_name"]
 
+CLOSE_S = 1.0
 SESSIONS = 3
 """Command sessions at a time on one connection: of the usual ten, the rest belongs to whoever follows logs."""
 
@@ -74,8 +76,12 @@ class SshHost:
                 return
             await self._let_go()
             plan = await ssh_connect.plan(self._address)
-            tunnel = await self._tunnel_through(plan)
-            connection, client = await ssh_connect.open_connection(self._address, plan, tunnel)
+            try:
+                tunnel = await self._tunnel_through(plan)
+                connection, client = await ssh_connect.open_connection(self._address, plan, tunnel)
+            except BaseException:
+                await self._let_go()
+                raise
             self._link = _Link(self.name, plan.user, connection, client)
 
     async def _tunnel_through(self, plan: ssh_connect.Plan) -> asyncssh.SSHClientConnection | None:
@@ -182,15 +188,16 @@ class SshHost:
 
     async def close(self) -> None:
         """Let go of the machine; never raises, never waits for it."""
-        try:
-            await self._let_go()
-        except WatchdError:
-            return
+        await self._let_go()
 
     async def _let_go(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             link.connection.abort()
+            # After an abort nothing of the peer's is waited for; the bound is there in case that changes.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S):
+                    await link.connection.wait_closed()
         hops, self._hops = self._hops, []
         for hop in reversed(hops):
             await hop.close()

@@ -58,6 +58,10 @@ _LOST: tuple[type[Exception], ...] = (
 FOREIGN: tuple[type[Exception], ...] = (*_REFUSED, *_LOST)
 """What an operation of asyncssh may raise besides CancelledError and programming errors."""
 
+# RFC 4254, section 5.1. Both of these cover more than one failure: the text tells which.
+PROHIBITED = 1
+CONNECT_FAILED = 2
+
 _CLOSED = ("SSH connection closed", "Connection lost", "Connection closed")
 
 

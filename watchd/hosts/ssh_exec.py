@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +11,7 @@ from typing import Any
 import asyncssh
 
 from watchd.errors import HostRefusedError
-from watchd.hosts import commands, frames, ssh_errors
-from watchd.hosts.ssh_bounded import opened
+from watchd.hosts import commands, frames, ssh_bounded, ssh_errors
 from watchd.model import Outcome, Question, Reply
 
 FIRST_FRAME_S = 10.0
@@ -70,8 +70,10 @@ async def ask(
     missing = (Outcome.TIMED_OUT, f"not answered within {limit_s:.3g} s")
     try:
         async with asyncio.timeout(limit_s):
-            channel, session = await opened(_start(connection, capture, questions, nonce), _close)
-            channel.write(GREETING)
+            channel, session = await ssh_bounded.session(lambda: _start(connection, capture, questions, nonce), _close)
+            # What was put in place of our script may have ended already.
+            with contextlib.suppress(BrokenPipeError):
+                channel.write(GREETING)
             missing = await _finish(session)
     except TimeoutError:
         pass

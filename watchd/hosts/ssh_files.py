@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import asyncssh
 
 from watchd.errors import HostLostError, LogUnreadableError, WatchdError
-from watchd.hosts import ssh_errors
+from watchd.hosts import ssh_bounded, ssh_errors
 from watchd.hosts.base import FileStat
 from watchd.hosts.ssh_bounded import opened
 
@@ -105,7 +105,7 @@ class Files:
         """The open session. Raises HostLostError, and HostRefusedError where the host opens none."""
         async with self._lock:
             if self._sftp is None:
-                self._sftp = await self.bounded(opened(self._start(), _exit), "sftp")
+                self._sftp = await self.bounded(ssh_bounded.session(self._start, _exit), "sftp")
             return self._sftp
 
     async def _start(self) -> asyncssh.SFTPClient:

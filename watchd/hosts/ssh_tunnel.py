@@ -20,10 +20,6 @@ from watchd.hosts.ssh_bounded import opened
 
 CONNECT_S = 10.0
 
-# RFC 4254, section 5.1
-PROHIBITED = 1
-CONNECT_FAILED = 2
-
 
 class Channel:
     """One direct-tcpip channel; see `model.ByteStream`."""
@@ -99,7 +95,7 @@ def _refused(name: str, host: str, port: int, error: asyncssh.ChannelOpenError) 
     reason = ssh_errors.words(error)
     if ssh_errors.closed(error):
         return HostLostError(name, f"the connection broke: {reason}")
-    if error.code == PROHIBITED:
+    if error.code == ssh_errors.PROHIBITED:
         return HostRefusedError(
             name,
             f"it does not let this user connect to {host}:{port} ({reason}): allow it by AllowTcpForwarding and, in the"

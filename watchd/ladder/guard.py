@@ -15,6 +15,8 @@ from watchd.parse.source import TEXT_LIMIT, plain_excerpt
 
 _PARENT = str(Path(__file__).resolve().parents[2])
 """The folder that holds the package: an isolated Python does not look for it by itself."""
+_FLAGS = ("-I", "-S")
+"""Isolated, and without site packages: what the child does needs neither."""
 _BEGIN = "import sys; sys.path.insert(0, sys.argv[1]); from watchd.parse.source_child import main; sys.exit(main())"
 
 
@@ -33,7 +35,7 @@ async def excerpt(source: SourceFile, *, limit_s: float = 10.0) -> SourceExcerpt
 async def _ask(question: bytes, limit_s: float) -> bytes | None:
     """What the child answered, or None where it died or had to be ended."""
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", "-c", _BEGIN, _PARENT),
+        *(sys.executable, *_FLAGS, "-c", _BEGIN, _PARENT),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -72,8 +72,9 @@ class Delivery:
 class Told:
     """What one sink was last told of one incident.
 
-    confirmed  False where it was tried and never confirmed: it may have heard, and nothing below is known
-    revision, status, stage, cause  of the newest revision that the sink confirmed
+    confirmed  False where something newer was tried and never confirmed: it may have been heard, or not
+    revision   the newest revision that the sink confirmed, 0 where it never confirmed any; status, stage and cause are
+               those of that revision
     """
 
     confirmed: bool

@@ -51,6 +51,10 @@ class MarkKind(StrEnum):
     """it was asked to stop and does so in order"""
     CLEANUP = "cleanup"
     """it ends its own children: a consequence"""
+    BUSY = "busy"
+    """a line of work that says that requests are running or waiting"""
+    FINISHED = "finished"
+    """a job ended well, by itself"""
     QUOTED = "quoted"
     """somebody else's words that the server repeats: a prompt, a sample"""
 
@@ -82,6 +86,11 @@ class Run:
     complete: bool = True
     earlier: bool = False
     knobs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def begin(self) -> int:
+        """Byte offset at which it begins in the file, as far as it was read."""
+        return self.lines[0].offset if self.lines else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

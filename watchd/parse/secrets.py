@@ -87,6 +87,8 @@ def _words(argv: Sequence[str]) -> Iterator[_Word]:
             flag = ""
         if equals and _ASSIGNED.fullmatch(name) and _given_away(name, value):
             yield _hidden(f"{name}=", name, value)
+        elif hidden := _HIDDEN.fullmatch(word):
+            yield _Word(word, f'{hidden[1]}"{hidden[2]}"')
         else:
             clean, _ = redact(word)
             bare = clean.partition("=")[2]
@@ -94,6 +96,8 @@ def _words(argv: Sequence[str]) -> Iterator[_Word]:
 
 
 _ASSIGNED = re.compile(r"[\w.+-]{1,100}")
+# --api-key=$API_KEY: what this room wrote in an earlier life of the command
+_HIDDEN = re.compile(r"([\w.+-]{1,100}=|)(\$[A-Z_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIAL)S?)")
 
 
 def _given_away(name: str, value: str) -> bool:

@@ -40,6 +40,9 @@ _FATAL = re.compile(r"^Fatal Python error: (.{1,400})$")
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+ .{0,80}\(most recent call first\):$")
 _FAULT_FRAME = re.compile(r'^ +File "(?P<path>[^"\n]{1,4096})", line (?P<line>\d{1,9}) in (?P<function>.{1,400})$')
 
+# WARNING app: status probe failed:      ERROR server: request 2 failed      ERROR:    Exception in ASGI application
+_TOLD = re.compile(r"(?i:fail|error|exception|unable|could not|cannot|crash|:$)")
+
 _PATIENCE = 200
 """Foreign lines without a prefix that may stand inside a traceback before it is given up."""
 
@@ -152,7 +155,8 @@ class _Reader:
         above = prefixes.split(self.lines[index - 1].text) if index else prefixes.Words("")
         if not above.body.strip() and index > 1:
             above = prefixes.split(self.lines[index - 2].text)
-        known = above.level in ("ERROR", "FATAL", "WARNING") or _PROCESS.match(above.body) or _CARRIED.match(above.body.strip())
+        body = above.body.strip()
+        known = (above.level and _TOLD.search(body)) or _PROCESS.match(body) or _CARRIED.match(body)
         return above if known else prefixes.Words(above.body)
 
     def _group(self, words: prefixes.Words, depth: int) -> int | None:
@@ -240,8 +244,9 @@ class _Reader:
         """Tie `inner` to the exception that carries it, as what was there first."""
         outer = self.found[place]
         assert outer is not None
-        if outer.earlier is None:
-            self.found[place] = replace(outer, earlier=inner, link=link)
+        if outer.link is link is Link.GROUP or (outer.earlier is not None and link is not Link.GROUP):
+            return
+        self.found[place] = replace(outer, earlier=_before(inner, outer.earlier, outer.link), link=link)
 
     def _between(self, words: prefixes.Words, body: str, depth: int) -> None:
         """A line outside every traceback: a link to the next one, or the rest of a message."""
@@ -323,6 +328,15 @@ class _Reader:
                 level="FATAL",
             )
         )
+
+
+def _before(block: Traceback, earlier: Traceback | None, link: Link | None) -> Traceback:
+    """`block` with `earlier` hung on the first exception of its chain."""
+    if earlier is None:
+        return block
+    if block.earlier is None:
+        return replace(block, earlier=earlier, link=link)
+    return replace(block, earlier=_before(block.earlier, earlier, link))
 
 
 def _is_exception(name: str, has_message: bool) -> bool:

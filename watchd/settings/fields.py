@@ -272,9 +272,11 @@ def _secret(value: object, info: ValidationInfo | None, form: Form) -> SecretFor
     return SecretForm(source=_SOURCES[source], form=form, name=named)
 
 
-def _named(read: Any, value: object, part: str) -> str:
+def _named(read: Callable[[str], str], value: object, part: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"`{part}` must be a string")  # noqa: TRY004  pydantic collects no other kind
     try:
-        return str(read(value))
+        return read(value)
     except ValueError as error:
         raise ValueError(f"`{part}` {error}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from watchd.errors import Mistake, SettingsError
 
 LARGEST = 64 << 10
 """Bytes: a file that holds more is no secret."""
+
+# gpu-01.internal    10.0.0.7    fe80::1
+_HOST = re.compile(r"[A-Za-z0-9._:-]+")
 
 Source = Literal["credential", "file", "env", "literal"]
 Form = Literal["text", "line", "url"]
@@ -109,7 +113,7 @@ def is_http_url(text: str) -> bool:
     except ValueError:
         return False
     plain = text.isascii() and text.isprintable() and " " not in text and len(text) <= 2048
-    return plain and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+    return plain and parts.scheme in ("http", "https") and bool(_HOST.fullmatch(parts.hostname or "")) and port != 0
 
 
 def has_password(url: str) -> bool:

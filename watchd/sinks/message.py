@@ -72,9 +72,10 @@ def parts(incident: Incident, *, first: bool, mention: str) -> tuple[Part, ...]:
 
 def sentence(incident: Incident) -> str:
     """Cause and summary, for the notification on a telephone."""
-    return (
-        f"{incident.cause.value if incident.cause else 'cause ' + _unknown(incident)}: {prose(incident.summary, 300)}"
-    )
+    if incident.verdict is Verdict.OK:
+        return prose(_ending(incident), 300)
+    cause = incident.cause.value if incident.cause else f"cause {_unknown(incident)}"
+    return f"{cause}: {prose(incident.summary, 300)}"
 
 
 def short(incident: Incident, *, first: bool, mention: str) -> str:
@@ -103,11 +104,13 @@ def lasted(span: timedelta) -> str:
 def _lead(incident: Incident, call: str) -> Part:
     rows = _cause_rows(incident)
     if incident.status is Status.RESOLVED and incident.verdict is not Verdict.STOPPED:
-        rows.append(f"from {_clock(incident.opened_at)} to {_clock(_end(incident))}")
+        rows.append(f"from {_clock(incident.opened_at)} to {_clock(_end(incident))}: {prose(_ending(incident), 200)}")
     return Part(name="cause", forms=(call + "\n".join(rows),))
 
 
 def _cause_rows(incident: Incident) -> list[str]:
+    if incident.verdict is Verdict.OK:
+        return ["*Nothing is wrong.* What was told:", prose(incident.summary, 700)]
     cause = f"*Cause* {code(incident.cause.value, 60)} ({incident.confidence.value})" if incident.cause else ""
     facts = [cause or f"*Cause* {_unknown(incident)}"]
     if incident.rank is not None:
@@ -115,6 +118,10 @@ def _cause_rows(incident: Incident) -> list[str]:
     if incident.occurrences > 1:
         facts.append(f"{incident.occurrences} times so far")
     return [" · ".join(facts), prose(incident.summary, 700)]
+
+
+def _ending(incident: Incident) -> str:
+    return incident.timeline[-1].what if incident.timeline else "it is over"
 
 
 def _unknown(incident: Incident) -> str:

@@ -12,6 +12,7 @@ from watchd.model import Evidence, Incident, IncidentLaunch, IncidentSource, Sco
 from watchd.sinks.draw import Row, Span, Style, columns, cut, cut_front, plain, wrap
 from watchd.sinks.layout import Layout, command, whole_plain
 
+_HEAD_ROWS = 6
 _COMMAND_ROWS = 2
 _SOURCE_ABOVE, _SOURCE_BELOW = 9, 3
 _TRACEBACK_ROWS = 8
@@ -92,12 +93,12 @@ def _head(incident: Incident, width: int) -> list[Row]:
         notes.append(f"acknowledged {_clock(incident.acknowledged_at)}")
     if incident.resolved_at is not None:
         notes.append(f"resolved {_clock(incident.resolved_at)}")
-    faint = [(Span("  "), Span(row, Style.FAINT)) for row in wrap(_flat(" · ".join(notes)), width - 2)]
+    faint = [(Span("  "), Span(row, Style.FAINT)) for row in wrap(_flat(" · ".join(notes)), width - 2, rows=_HEAD_ROWS)]
     return [bar, *faint]
 
 
 def _summary(incident: Incident, width: int) -> list[Row]:
-    return [(Span("  "), Span(row, Style.STRONG)) for row in wrap(_flat(incident.summary), width - 2)]
+    return [(Span("  "), Span(row, Style.STRONG)) for row in wrap(_flat(incident.summary), width - 2, rows=_HEAD_ROWS)]
 
 
 def _why(incident: Incident, layout: Layout) -> list[Row]:
@@ -141,7 +142,7 @@ def _code(incident: Incident, layout: Layout) -> list[Row]:
     source = incident.source
     if source is None:
         return []
-    line = incident.frame.line if incident.frame is not None else None
+    line = _deciding(incident)
     changed: list[Row] = []
     if source.matches_log is False:
         changed = layout.text("this file is no longer the one that the server ran", Style.WARNING)
@@ -150,6 +151,15 @@ def _code(incident: Incident, layout: Layout) -> list[Row]:
         rows += layout.section("guard", layout.text(source.guard.condition, Style.STRONG))
         rows += layout.section("ties", layout.text(", ".join(source.guard.requires), Style.NAME))
     return rows
+
+
+def _deciding(incident: Incident) -> int | None:
+    """The frame's line in the source as it lies there now: that line, or the nearest with the text that the log quotes."""
+    frame, source = incident.frame, incident.source
+    if frame is None or source is None or not frame.code:
+        return frame.line if frame else None
+    same = [n for n, text in enumerate(source.lines, source.first_line) if text.strip() == frame.code.strip()]
+    return min(same, key=lambda n: abs(n - frame.line), default=frame.line)
 
 
 def _listing(source: IncidentSource, line: int | None, layout: Layout) -> list[Row]:
@@ -226,10 +236,10 @@ def _machine(incident: Incident, layout: Layout) -> list[Row]:
 def _asked(incident: Incident, layout: Layout) -> list[Row]:
     steps = incident.evidence[:_QUESTIONS]
     rungs = max((columns(_rung(step)) for step in steps), default=0)
-    results = max((columns(_result(step)) for step in steps), default=0)
+    results = max((columns(answer(step)) for step in steps), default=0)
     body: list[Row] = []
     for step in steps:
-        mark = f"{_rung(step).ljust(rungs)}  {_result(step).ljust(results)}  "
+        mark = f"{_rung(step).ljust(rungs)}  {answer(step).ljust(results)}  "
         body += layout.text(_question(step), Style.FAINT, rows=_COMMAND_ROWS, mark=mark)
     if len(incident.evidence) > _QUESTIONS:
         body.append((Span(f"… and {len(incident.evidence) - _QUESTIONS} more", Style.FAINT),))
@@ -240,7 +250,8 @@ def _rung(step: Evidence) -> str:
     return cut(_flat(step.rung), _RUNG)
 
 
-def _result(step: Evidence) -> str:
+def answer(step: Evidence) -> str:
+    """What came of a question, in a word or two."""
     if step.outcome == "answered" and step.count is not None:
         return _lines(step.count)
     return _OUTCOMES[step.outcome]

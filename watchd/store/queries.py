@@ -82,7 +82,11 @@ DEPTH = "SELECT sink, state, count(*) FROM deliveries GROUP BY sink, state"
 
 KEEP_TOLD = "INSERT OR REPLACE INTO told (incident, sink, revision, status, stage, cause) VALUES (?, ?, ?, ?, ?, ?)"
 TOLD = "SELECT sink, revision, status, stage, cause FROM told WHERE incident = ?"
-TRIED = "SELECT DISTINCT sink FROM deliveries WHERE incident = ? AND attempt > 0"
+# The last attempt was never confirmed.
+UNSURE = """
+SELECT sink FROM deliveries WHERE incident = ? AND attempt > 0
+GROUP BY sink HAVING max(id) > coalesce(max(CASE WHEN state = 'sent' THEN id END), 0)
+"""
 
 KEEP_FLOOR = "INSERT OR REPLACE INTO sinks (name, not_before) VALUES (?, ?)"
 FLOOR = "SELECT not_before FROM sinks WHERE name = ?"

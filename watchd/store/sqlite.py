@@ -10,6 +10,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,7 @@ from watchd.store.rows import Lease, stamp
 
 BUSY_S = 5.0
 LAUNCHES_KEPT = 5
+NEVER = Told(confirmed=False)
 
 
 class Store:
@@ -148,8 +150,10 @@ class Store:
 
     def told(self, incident: str) -> Mapping[str, Told]:
         """What each sink was last told of this incident; a sink that was never tried is missing."""
-        tried = {str(sink): Told(confirmed=False) for (sink,) in self._read(queries.TRIED, incident)}
-        return tried | {str(row[0]): rows.told(row[1:]) for row in self._read(queries.TOLD, incident)}
+        found = {str(row[0]): rows.told(row[1:]) for row in self._read(queries.TOLD, incident)}
+        for (sink,) in self._read(queries.UNSURE, incident):
+            found[str(sink)] = replace(found.get(str(sink), NEVER), confirmed=False)
+        return found
 
     def next_due(self, sink: str) -> datetime | None:
         """When this sink's next delivery is due, or None where none waits."""

@@ -1,0 +1,118 @@
+"""From a run to everything in it that may have been what went wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from watchd.diagnosis import arguments, chains, signatures
+from watchd.diagnosis.base import Fault, Role
+from watchd.model import Cause, Mark, MarkKind, Rank, Run, Traceback
+from watchd.parse import lines as prefixes
+
+_SILENT = frozenset((MarkKind.WORK, MarkKind.IDLE, MarkKind.QUOTED))
+_QUIET_LEVELS = frozenset(("DEBUG", "INFO"))
+# Exception ignored in: <function …>        Exception ignored on threading shutdown
+_IGNORED = re.compile(r"\bException ignored (?:in|on|while)\b")
+# [Rank 3] …    rank 5, pid 70115    on rank 6:    rank: 3
+_RANK = re.compile(r"\b(?:[Rr]ank|RANK|srun: error: \S{1,80}: task)[ =:_]{0,2}(\d{1,5})\b")
+# ImportError('/opt/x.so: undefined symbol: y')      ModuleNotFoundError: No module named 'x'
+_STATED = re.compile(r"\b(?P<type>(?:\w+\.){0,6}[A-Z]\w{2,60}(?:Error|Exception))(?:\((?P<quote>['\"])(?P<inner>.{1,600}?)(?P=quote)\)|: (?P<plain>.{1,600}))")
+
+
+def read(run: Run, bodies: Sequence[str], blocks: Sequence[Traceback]) -> tuple[Fault, ...]:
+    """Every fault of a run in file order; what is noise is left out."""
+    silent = {mark.line for mark in run.marks if mark.kind in _SILENT}
+    quoted = {mark.line for mark in run.marks if mark.kind is MarkKind.QUOTED}
+    owned: set[int] = set()
+    found: list[Fault] = []
+    for block in blocks:
+        for link in chains.links(block):
+            owned.update(link.indexes)
+        if block.indexes[0] not in quoted:
+            found.extend(_raised(block, run, bodies))
+    found.extend(_said(run, bodies, owned | silent))
+    return tuple(sorted(found, key=lambda fault: fault.index))
+
+
+def stated(text: str, index: int) -> Traceback | None:
+    """The exception that a line names without a traceback, or None."""
+    match = _STATED.search(text)
+    if match is None:
+        return None
+    message = match["inner"] or match["plain"] or ""
+    return Traceback(type=match["type"], message=message.strip(), frames=(), indexes=(index,))
+
+
+def rank_in(text: str) -> Rank | None:
+    """The rank that a line speaks of, where it names one."""
+    match = _RANK.search(text[:400])
+    return int(match[1]) if match else None
+
+
+def _raised(block: Traceback, run: Run, bodies: Sequence[str]) -> Iterator[Fault]:
+    root = chains.origin(block)
+    if not root.type or _noise_around(root, block, bodies):
+        return
+    text, frames = chains.text_of(root), chains.frames_of(root)
+    match = signatures.find(text, on="exceptions", frames=frames)
+    checked = arguments.cause_of(root)
+    signature = match[0] if match and not (checked and match[0].weak) else None
+    role = signature.role if signature else Role.ROOT
+    if role is Role.NOISE:
+        return
+    if role is Role.ROOT and (root.level in ("WARNING", *_QUIET_LEVELS)):
+        role = Role.SIGN
+    kind = root.type.rpartition(".")[2]
+    default = checked or (Cause.ASSERTION if kind == "AssertionError" else Cause.UNHANDLED_EXCEPTION)
+    yield Fault(
+        index=root.last,
+        cause=(signature.cause or default) if signature else default,
+        role=role,
+        text=text,
+        words={k: v for k, v in match[1].groupdict().items() if v} if match and signature else {},
+        signature=signature,
+        traceback=root,
+        rank=root.rank if root.rank is not None else block.rank,
+        process=root.process or block.process,
+    )
+
+
+def _noise_around(root: Traceback, block: Traceback, bodies: Sequence[str]) -> bool:
+    """Whether the line above says that it does not matter, or the record that holds it is a client's mistake."""
+    first = min(link.indexes[0] for link in chains.links(block))
+    if first and _IGNORED.search(bodies[first - 1]):
+        return True
+    if len(set(root.indexes)) == 1:
+        found = signatures.find(bodies[root.last], on="lines")
+        return bool(found and found[0].role is Role.NOISE)
+    return False
+
+
+def _said(run: Run, bodies: Sequence[str], skip: set[int]) -> Iterator[Fault]:
+    for index, body in enumerate(bodies):
+        if index in skip or not body:
+            continue
+        match = signatures.find(body, on="lines")
+        if match is None or match[0].role is Role.NOISE:
+            continue
+        signature, words = match
+        line = prefixes.split(run.lines[index].text)
+        role = signature.role
+        if role is Role.ROOT and line.level in _QUIET_LEVELS:
+            role = Role.SIGN
+        yield Fault(
+            index=index,
+            cause=signature.cause or Cause.PROCESS_KILLED,
+            role=role,
+            text=body,
+            words={k: v for k, v in words.groupdict().items() if v},
+            signature=signature,
+            rank=line.rank if line.rank is not None else rank_in(body),
+            process=line.process,
+        )
+
+
+def marked(marks: Sequence[Mark], kind: MarkKind) -> tuple[int, ...]:
+    """Indexes of the lines of this kind."""
+    return tuple(mark.line for mark in marks if mark.kind is kind)

@@ -1,0 +1,118 @@
+"""Which of all faults decides: the first one that nothing explains and from which the server did not recover."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from watchd.diagnosis import faults, scene as scenes, witness
+from watchd.diagnosis.base import Fault, Role, Scene
+from watchd.model import Case, Cause, MarkKind, Root, Traceback
+from watchd.parse import lines as prefixes
+
+SOLID = 3
+"""Lines of work after a fault that show that the server goes on; the others of a group may finish one or two."""
+
+# Exception in thread Thread-5 (…):      the rest of the process goes on
+_THREAD = re.compile(r"^Exception in thread ")
+_WEB = re.compile(r"/(?:starlette|fastapi|uvicorn|aiohttp|tornado|flask|werkzeug|grpc|gunicorn)/")
+# failed (exitcode: 1) local_rank: 3 (pid: 178)       rank      : 11 (local_rank: 3)
+_LAUNCHER_RANK = re.compile(r"(?:^|\s)rank +: (\d{1,5}) \(local_rank|failed \(exitcode: -?\d+\) local_rank: (\d{1,5})")
+
+
+def choose(case: Case) -> Root | None:
+    """What decides this case as far as it is known now; None where nothing went wrong or nothing says so."""
+    scene = scenes.read(case)
+    event = witness.deciding(scene, lead(scene))
+    if event is not None:
+        return of_event(scene, event)
+    fault = lead(scene)
+    return of_fault(scene, fault) if fault is not None else None
+
+
+def lead(scene: Scene) -> Fault | None:
+    """The fault that decides for a server that is gone, or None."""
+    tail = [fault for fault in scene.faults if not recovered(scene, fault)]
+    for role in (Role.ROOT, Role.SIGN, Role.ECHO):
+        found = [fault for fault in tail if fault.role is role]
+        if found:
+            return _first(scene, found)
+    return None
+
+
+def recovered(scene: Scene, fault: Fault) -> bool:
+    """Whether the server became ready after it, or worked on: at least three lines of work that may be this rank's."""
+    if any(scene.marked(MarkKind.READY, after=fault.index)):
+        return True
+    after = scene.marked(MarkKind.WORK, after=fault.index)
+    if fault.rank is None or len(after) < SOLID:
+        return len(after) >= SOLID
+    ranks = [prefixes.split(scene.run.lines[index].text).rank for index in after[:200]]
+    return sum(rank is None or rank == fault.rank for rank in ranks) >= SOLID
+
+
+def of_fault(scene: Scene, fault: Fault) -> Root:
+    """The root that a fault makes: with the exception behind it, and who failed first."""
+    block = fault.traceback or _exception_behind(scene, fault)
+    return Root(index=fault.index, traceback=block, rank=_rank(scene, fault, block))
+
+
+def of_event(scene: Scene, event: witness.Event) -> Root:
+    """The root that a line of the kernel log makes: the run's own fault stands behind it as what was seen."""
+    fault = lead(scene)
+    behind = of_fault(scene, fault) if fault is not None else Root(index=None)
+    return replace(behind, index=None, event=event)
+
+
+def _first(scene: Scene, found: list[Fault]) -> Fault:
+    """The earliest, those that concern only a thread or a request last; an exception states itself better than a line."""
+    best = min(found, key=lambda fault: (_beside(scene, fault), fault.index))
+    if best.traceback is None and best.signature is not None and best.signature.on == "both":
+        for other in found:
+            if other.traceback is not None and other.signature is best.signature:
+                return other
+    return best
+
+
+def _beside(scene: Scene, fault: Fault) -> bool:
+    """Whether it ended only a thread or a request of a process that goes on."""
+    if fault.traceback is None:
+        return False
+    first = fault.traceback.indexes[0]
+    if first and _THREAD.match(scene.bodies[first - 1]):
+        return True
+    return any(_WEB.search(frame.path) for frame in fault.traceback.frames[:8])
+
+
+def _exception_behind(scene: Scene, fault: Fault) -> Traceback | None:
+    """The exception that this line announces or states itself."""
+    for other in scene.faults:
+        if other.index > fault.index and other.traceback is not None and other.cause is fault.cause and other.role is not Role.ECHO:
+            return other.traceback
+    if fault.role is Role.ROOT:
+        return faults.stated(fault.text, fault.index)
+    return None
+
+
+def _rank(scene: Scene, fault: Fault, block: Traceback | None) -> int | str | None:
+    """Who failed first: by the line itself, its exception, faults of the same cause after it, or the launcher's report."""
+    if fault.rank is not None:
+        return fault.rank
+    if block is not None and block.rank is not None:
+        return block.rank
+    if fault.traceback is not None or fault.cause is Cause.LAUNCH_ARGUMENT:
+        return None
+    later = [other for other in scene.faults if other.index > fault.index]
+    for other in later:
+        if other.cause is fault.cause and other.rank is not None:
+            return other.rank
+    return launcher_rank(scene)
+
+
+def launcher_rank(scene: Scene) -> int | None:
+    """The rank that the launcher names as the first that failed, or None."""
+    for index in reversed(range(len(scene.bodies))):
+        match = _LAUNCHER_RANK.search(scene.bodies[index])
+        if match:
+            return int(match[1] or match[2])
+    return None

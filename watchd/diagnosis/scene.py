@@ -1,0 +1,23 @@
+"""Read a case once, for all rules."""
+
+from __future__ import annotations
+
+from watchd.diagnosis import faults
+from watchd.diagnosis.base import Scene
+from watchd.model import Case, Machine, MarkKind, Run, Tracebacks
+from watchd.parse import lines as prefixes
+
+
+def read(case: Case) -> Scene:
+    """The case as the rules see it; a case without a run is one with an empty run."""
+    run = case.get(Run) or Run(lines=())
+    blocks = (case.get(Tracebacks) or Tracebacks(blocks=())).blocks
+    bodies = tuple(prefixes.split(line.text).body for line in run.lines)
+    return Scene(
+        case=case,
+        run=run,
+        bodies=bodies,
+        faults=faults.read(run, bodies, blocks),
+        marks={kind: faults.marked(run.marks, kind) for kind in MarkKind},
+        machine=case.get(Machine) or Machine(),
+    )

@@ -1,0 +1,146 @@
+"""What the host's kernel saw, and whether it concerns this run: tied by pid, or by time where no pid is known."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from watchd.diagnosis.base import Fault, Role, Scene
+from watchd.model import Cause, Launch, MachineEvent, MachineEventKind
+from watchd.parse import lines as prefixes
+
+Event = MachineEvent
+
+HARDWARE = frozenset((46, 48, 54, 62, 64, 74, 79, 92, 94, 95, 110, 119, 120, 136, 140, 143, *range(144, 151), 155, 156, 158, 167, 171, 172))
+"""Xids that mean the board, a link or the firmware. 13, 31, 43 are the application's, 45 is its clean-up, 63 and 154 say
+what was done about another one. (NVIDIA's Xid catalogue.)"""
+
+_CAUSES = {
+    MachineEventKind.OOM_KILL: Cause.HOST_OUT_OF_MEMORY,
+    MachineEventKind.SEGFAULT: Cause.SEGFAULT,
+    MachineEventKind.XID: Cause.GPU_HARDWARE,
+    MachineEventKind.GPU_FAULT: Cause.GPU_HARDWARE,
+}
+_WEAK = frozenset((Cause.GPU_ILLEGAL_ACCESS, Cause.GPU_HARDWARE, Cause.COLLECTIVE_ERROR, Cause.COLLECTIVE_TIMEOUT, Cause.PROCESS_KILLED, Cause.SEGFAULT, Cause.WATCHDOG_HANG))
+"""What a log says of a failing board, where its kernel log says which."""
+
+_BEFORE, _AFTER, _SILENT = timedelta(seconds=120), timedelta(seconds=120), timedelta(minutes=30)
+"""How far from the last word of a run an event may lie; a log that just stops may have stopped a while before."""
+
+_PID = re.compile(r"\bpid[=: ]{1,3}(\d{2,8})\b|\bPID (\d{2,8})\b|\bsubprocess (\d{2,8})\b|\bprocess \[?(\d{2,8})\b|\[(\d{2,8})\]|: line \d+: +(\d{2,8}) ", re.IGNORECASE)
+_STAMP = re.compile(r"(?P<clock>\d\d:\d\d:\d\d)")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# 2025-11-04 13:05:20     2025/04/13 19:20:05     [E1018 03:19:09      INFO 10-30 17:12:00
+_DATE = re.compile(r"\b\d{4}[-/](\d\d)[-/](\d\d)[T ]|\b[IWEF](\d\d)(\d\d) \d\d:|\b[A-Z]+ (\d\d)-(\d\d) \d\d:")
+_OURS = re.compile(r"^(?:python|pt_|ray::|torch|java)")
+
+
+def deciding(scene: Scene, lead: Fault | None) -> Event | None:
+    """The kernel's line that explains what the log shows only as a consequence, or None."""
+    silent = lead is None or lead.role is Role.ECHO
+    for event in scene.machine.events:
+        cause = cause_of(event)
+        if cause is None or not concerns(scene, event, silent=silent):
+            continue
+        if silent or _explains(cause, lead):
+            return event
+    return None
+
+
+def cause_of(event: Event) -> Cause | None:
+    """What an event means where it concerns the run; None where it is only a consequence or context."""
+    if event.kind is MachineEventKind.XID and event.code not in HARDWARE:
+        return None
+    if event.kind is MachineEventKind.GPU_FAULT and "page fault" in event.text:
+        return Cause.GPU_ILLEGAL_ACCESS
+    return _CAUSES.get(event.kind)
+
+
+def by_pid(scene: Scene, event: Event) -> bool:
+    """Whether log or launch name the process that the event names."""
+    launch = scene.case.get(Launch)
+    return event.pid is not None and (event.pid in pids(scene) or (launch is not None and launch.pid == event.pid))
+
+
+def concerns(scene: Scene, event: Event, *, silent: bool) -> bool:
+    """Whether an event belongs to the end of this run."""
+    if by_pid(scene, event):
+        return True
+    if event.kind is MachineEventKind.OOM_KILL and not _looks_like_ours(scene, event):
+        return False
+    return _in_time(scene, event, _SILENT if silent else _AFTER)
+
+
+def pids(scene: Scene) -> frozenset[int]:
+    """Process ids that the run's lines name."""
+    found: set[int] = set()
+    texts = [line.text[:400] for line in (*scene.run.lines[:2000], *scene.run.lines[-2000:])]
+    for text in texts:
+        for groups in _PID.findall(text):
+            found.update(int(group) for group in groups if group)
+    return frozenset(found)
+
+
+def _explains(cause: Cause, lead: Fault | None) -> bool:
+    if lead is None:
+        return True
+    if cause is Cause.GPU_HARDWARE:
+        return lead.cause in _WEAK or not lead.named
+    if cause is Cause.HOST_OUT_OF_MEMORY:
+        return lead.cause in (Cause.PROCESS_KILLED, Cause.COLLECTIVE_ERROR, Cause.COLLECTIVE_TIMEOUT)
+    return lead.cause is Cause.SEGFAULT and lead.text.startswith(("Segmentation fault", "Aborted"))
+
+
+def _looks_like_ours(scene: Scene, event: Event) -> bool:
+    name = (event.process or "").lower()
+    launch = scene.case.get(Launch)
+    words = " ".join(launch.argv).lower() if launch else ""
+    return bool(_OURS.match(name)) or (len(name) > 3 and (name[:12] in words or any(name[:8] in body.lower() for body in scene.bodies[:200])))
+
+
+def _in_time(scene: Scene, event: Event, after: timedelta) -> bool:
+    """Whether the kernel's clock and the log's own agree; both are taken as printed, in the host's zone."""
+    printed = _STAMP.search(event.text)
+    last = _last_clock(scene)
+    if printed is None or last is None:
+        return False
+    day = _day(scene)
+    if day is not None and event.at is not None and not _same_day(event, day):
+        return False
+    gap = _time(printed["clock"]) - _time(last)
+    if gap < timedelta(hours=-12):
+        gap += timedelta(days=1)
+    return -_BEFORE <= gap <= after
+
+
+def _last_clock(scene: Scene) -> str | None:
+    for line in reversed(scene.run.lines[-400:]):
+        clock = prefixes.split(line.text).clock
+        if clock:
+            return clock
+    return None
+
+
+def _day(scene: Scene) -> tuple[int, int] | None:
+    for line in reversed(scene.run.lines[-400:]):
+        match = _DATE.search(line.text[:200])
+        if match:
+            month, day = (int(group) for group in match.groups() if group)
+            return month, day
+    return None
+
+
+def _same_day(event: Event, day: tuple[int, int]) -> bool:
+    printed = re.search(r"\b([A-Z][a-z]{2}) {1,2}(\d{1,2}) \d\d:", event.text) or re.search(r"\d{4}-(\d\d)-(\d\d)T", event.text)
+    if printed is None:
+        return True
+    month = _MONTHS.index(printed[1]) + 1 if printed[1] in _MONTHS else int(printed[1]) if printed[1].isdigit() else 0
+    return (month, int(printed[2])) == day
+
+
+def _time(clock: str) -> timedelta:
+    try:
+        at = datetime.strptime(clock, "%H:%M:%S")  # noqa: DTZ007 - a time of day
+    except ValueError:
+        return timedelta()
+    return timedelta(hours=at.hour, minutes=at.minute, seconds=at.second)

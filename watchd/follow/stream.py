@@ -1,0 +1,164 @@
+"""One open file of a log: how far it was read, and what proves that it is still the same file."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from watchd.hosts.base import FileStat, LogHandle
+
+PREFIX = 1024
+"""bytes at the beginning by which a file is known again"""
+WITNESS = 64
+"""bytes before an offset that tell a file that was truncated and regrown from the one that was read"""
+RECENT = 32 * 1024
+"""bytes kept of what was handed out last: a checkpoint mostly lies there"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An offset in a generation, and two hashes that prove it: the fields are those of `model.Checkpoint`."""
+
+    generation: int
+    offset: int
+    prefix: str
+    prefix_length: int
+    witness: str
+    witness_length: int
+
+
+class Stream:
+    """An open file. `offset` is the next byte to hand out; `start` the first one that was handed out here.
+
+    generation  its number in the log's history
+    old_until   bytes before this offset lay there before the log was first seen
+    prefix      its first bytes, at most PREFIX
+    recent      the bytes before `offset`, at least WITNESS of them where there are so many
+    inode       device and inode where known
+    seen        the path when it last was known to name this file
+    changed_at  when that last changed, None once it was compared
+    size        as last seen
+    quiet       polls in a row in which it did not grow
+    moved_at    when it was found to have lost its name, None while it has it
+    short_at    when it was first found shorter than `offset`, None while it is not
+    ended       nobody is expected to write to it any more: finished where it ends
+    why         how it came to be followed
+    """
+
+    def __init__(self, handle: LogHandle, generation: int, start: int, now: datetime) -> None:
+        self.handle: LogHandle | None = handle
+        self.generation = generation
+        self.start = self.offset = start
+        self.old_until = 0
+        self.prefix = b""
+        self.recent = b""
+        self.inode: tuple[int, int] | None = None
+        self.seen: FileStat | None = None
+        self.changed_at: datetime | None = None
+        self.size = start
+        self.quiet = 0
+        self.grew_at = now
+        self.moved_at: datetime | None = None
+        self.short_at: datetime | None = None
+        self.ended = False
+        self.why = ""
+
+    @classmethod
+    async def open(cls, handle: LogHandle, generation: int, start: int, now: datetime) -> Stream:
+        """Begin at `start`, with the file's beginning and the bytes before `start` read as proof."""
+        stream = cls(handle, generation, start, now)
+        stream.prefix = await read_whole(handle, 0, PREFIX)
+        stream.recent = await read_whole(handle, start - min(WITNESS, start), min(WITNESS, start))
+        return stream
+
+    @property
+    def held(self) -> LogHandle:
+        """The open handle."""
+        assert self.handle is not None
+        return self.handle
+
+    async def pull(self, length: int) -> bytes | None:
+        """The next bytes, at most `length`; empty at the end; None where what was read before them is there no more.
+
+        The bytes before `offset` are read along, so the proof costs no request of its own.
+        """
+        witness = self.recent[-WITNESS:]
+        data = await self.held.read(self.offset - len(witness), len(witness) + length)
+        if len(data) < len(witness):
+            return b""
+        return data[len(witness) :] if data.startswith(witness) else None
+
+    def advance(self, data: bytes) -> None:
+        """`data` was handed out."""
+        reach = len(self.prefix) - self.offset
+        if len(self.prefix) < PREFIX and 0 <= reach < len(data):
+            self.prefix += data[reach : reach + PREFIX - len(self.prefix)]
+        self.recent = (self.recent + data)[-RECENT:]
+        self.offset += len(data)
+
+    async def skip(self, offset: int) -> None:
+        """Go on at `offset`; what lies before it is not handed out."""
+        self.offset = offset
+        self.recent = await read_whole(self.held, offset - min(WITNESS, offset), min(WITNESS, offset))
+
+    async def reread_beginning(self) -> None:
+        """Read the prefix again: a file of which nothing was handed out yet may have grown."""
+        self.prefix = await read_whole(self.held, 0, PREFIX)
+
+    def place(self) -> Place:
+        """Where reading stands."""
+        return self._place(self.offset, self.recent[-WITNESS:])
+
+    async def place_at(self, offset: int) -> Place | None:
+        """The same for an offset that was passed; None where its proof cannot be had any more."""
+        if not self.start <= offset <= self.offset:
+            return None
+        length = min(WITNESS, offset)
+        behind = self.offset - offset
+        if behind + length <= len(self.recent):
+            return self._place(offset, self.recent[len(self.recent) - behind - length :][:length])
+        if self.handle is None:
+            return None
+        now = self.place()
+        witness = await read_whole(self.handle, offset - length, length)
+        # Read in this order: had the file been rewritten before the first of them, the second would show it.
+        if len(witness) < length or not await is_same(self.handle, now):
+            return None
+        return self._place(offset, witness)
+
+    def _place(self, offset: int, witness: bytes) -> Place:
+        return Place(
+            generation=self.generation,
+            offset=offset,
+            prefix=digest(self.prefix),
+            prefix_length=len(self.prefix),
+            witness=digest(witness),
+            witness_length=len(witness),
+        )
+
+
+def digest(data: bytes) -> str:
+    """Hex SHA-256."""
+    return hashlib.sha256(data).hexdigest()
+
+
+async def is_same(handle: LogHandle, place: Place) -> bool:
+    """Whether the file has the text that was read of it, as far as a prefix and a witness tell."""
+    before = place.offset - place.witness_length
+    witness = await read_whole(handle, before, place.witness_length)
+    if len(witness) < place.witness_length or digest(witness) != place.witness:
+        return False
+    prefix = await read_whole(handle, 0, place.prefix_length)
+    return len(prefix) == place.prefix_length and digest(prefix) == place.prefix
+
+
+async def read_whole(handle: LogHandle, offset: int, length: int) -> bytes:
+    """`length` bytes from `offset` on, fewer only where the file ends."""
+    found = b""
+    while len(found) < length:
+        data = await handle.read(offset + len(found), length - len(found))
+        if not data:
+            break
+        found += data
+    return found
