@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from watchd import health
 from watchd.engines import reading as engines
+from watchd.health import Standing
 from watchd.model import (
     Block,
     Event,
@@ -66,12 +67,17 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspicion:
-    """A top-level traceback that nobody has settled yet: `start` and `offset` of its first and its exception line."""
+    """A top-level traceback that nobody has settled yet.
+
+    start, offset  of its first line and of its exception line
+    stopping       the run had said before that it was asked to stop: this may be another launch's
+    """
 
     start: int
     offset: int
     text: str
     at: datetime
+    stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,8 @@ class State:
     run         counts launches as they are seen: by the log, by its banners, by the process list
     tail        the incomplete last line, at most LINE_LIMIT bytes; it begins at `tail_offset`
     position    byte offset up to which the log was taken
+    began       the present run lies behind this offset: an earlier process was gone by then
+    turned      offset at which the latest change of run was seen
     old         old text was met and not yet judged
     stopping    the run said that it was asked to stop
     attentive   every line is looked at, for a line of work may end an incident
@@ -88,13 +96,15 @@ class State:
 
     engine: str = GENERIC
     named: bool = False
-    health: health.Standing
+    health: Standing
     check: HealthCheck | None = None
     run: int = 0
     generation: int = 0
     tail: bytes = b""
     tail_offset: int = 0
     position: int = 0
+    began: int = 0
+    turned: int = 0
     reading: tuple[Reading, ...] = ()
     suspicion: Suspicion | None = None
     process: Process | None = None
@@ -109,7 +119,7 @@ def begin(engine: str | None, check: HealthCheck | None, process: Process | None
     return State(
         engine=engine or GENERIC,
         named=engine is not None,
-        health=health.Standing(),
+        health=Standing(),
         check=check,
         process=process,
     )
@@ -125,6 +135,9 @@ def committed(state: State) -> tuple[int, int]:
 
 def curious(state: State, now: datetime) -> bool:
     """Whether the process list and the health endpoint should be asked now, not at their usual time."""
+    if state.stopping and state.process is not None:
+        # Where its lines end and those of the next launch begin is seen only while it goes.
+        return True
     return state.suspicion is not None and now - state.suspicion.at <= WITHIN
 
 
@@ -148,8 +161,8 @@ def step(state: State, event: Event) -> tuple[State, Trigger | None]:
 def _relaunch(state: State, event: Relaunch) -> tuple[State, Trigger | None]:
     trigger = _speak(state, TriggerKind.TRACEBACK, "and the log began anew", event.at) if state.suspicion else None
     fresh = replace(
-        state, run=state.run + 1, generation=event.generation, tail=b"", tail_offset=0, position=0, reading=(),
-        suspicion=None, stopping=False, health=health.relaunched(state.health),
+        state, run=state.run + 1, generation=event.generation, tail=b"", tail_offset=0, position=0, began=0, turned=0,
+        reading=(), suspicion=None, stopping=False, health=health.relaunched(state.health),
     )  # fmt: skip
     return fresh, trigger
 
@@ -218,7 +231,8 @@ def _line(state: State, offset: int, text: str, at: datetime) -> tuple[State, Tr
     words = lines.split(text)
     state = _read_traceback(state, offset, words, at)
     if MarkKind.BANNER in kinds:
-        state = replace(state, run=state.run + 1, stopping=False, health=health.relaunched(state.health))
+        standing = health.relaunched(state.health)
+        state = replace(state, run=state.run + 1, turned=offset, stopping=False, health=standing)
     if MarkKind.STOPPING in kinds:
         state = replace(state, stopping=True)
     if MarkKind.WORK in kinds:
@@ -227,7 +241,12 @@ def _line(state: State, offset: int, text: str, at: datetime) -> tuple[State, Tr
     if MarkKind.FATAL in kinds:
         summary = words.body.strip()[:_EXCERPT]
         return state, Trigger(
-            kind=TriggerKind.FATAL_LINE, summary=summary, at=at, generation=state.generation, offset=offset
+            kind=TriggerKind.FATAL_LINE,
+            summary=summary,
+            at=at,
+            generation=state.generation,
+            offset=offset,
+            begin=state.began,
         )
     return state, None
 
@@ -257,9 +276,8 @@ def _read_traceback(state: State, offset: int, words: lines.Words, at: datetime)
         return state
     if state.suspicion:
         return replace(state, suspicion=replace(state.suspicion, at=at))
-    return replace(
-        state, suspicion=Suspicion(start=reading.start, offset=offset, text=body[:_EXCERPT], at=at), worked_at=None
-    )
+    found = Suspicion(start=reading.start, offset=offset, text=body[:_EXCERPT], at=at, stopping=state.stopping)
+    return replace(state, suspicion=found, worked_at=None)
 
 
 def _health(state: State, sample: HealthSample) -> tuple[State, Trigger | None]:
@@ -287,13 +305,18 @@ def _process(state: State, sample: ProcessSample) -> tuple[State, Trigger | None
         )
     if after is not None and (before is None or _same(before, after)):
         return replace(state, process=after, old=False), None
-    gone = f"process {before.pid} is gone" if before else "its process is gone"
-    state = replace(state, process=after, health=health.relaunched(state.health) if after else state.health)
+    assert before is not None
+    why = f"process {before.pid} is gone"
     if state.suspicion or state.old:
-        state, trigger = _settle(state, f"and {gone}", sample.at)
+        state, trigger = _settle(state, f"and {why}", sample.at)
     else:
-        trigger = _speak(state, TriggerKind.PROCESS_GONE, gone, sample.at)
-    return replace(state, run=state.run + 1, stopping=False) if after else state, trigger
+        trigger = _speak(state, TriggerKind.PROCESS_GONE, why, sample.at)
+    if after is not None:
+        trigger = replace(trigger, end=state.position if trigger.end is None else trigger.end)
+    # What is written from here on is another process's, and so is what the health check will say.
+    here, standing = state.position, health.relaunched(state.health)
+    gone = replace(state, process=after, run=state.run + 1, began=here, turned=here, stopping=False, health=standing)
+    return gone, trigger
 
 
 def _same(before: Process, after: Process) -> bool:
@@ -306,7 +329,7 @@ def _tick(state: State, now: datetime) -> tuple[State, Trigger | None]:
     return state, None
 
 
-def _settle(state: State, why: str, at: datetime) -> tuple[State, Trigger | None]:
+def _settle(state: State, why: str, at: datetime) -> tuple[State, Trigger]:
     """The suspicion, or the old text, has become a trigger."""
     kind = TriggerKind.TRACEBACK if state.suspicion else TriggerKind.FIRST_LOOK
     return replace(state, suspicion=None, old=False), _speak(state, kind, why, at)
@@ -315,8 +338,14 @@ def _settle(state: State, why: str, at: datetime) -> tuple[State, Trigger | None
 def _speak(state: State, kind: TriggerKind, why: str, at: datetime) -> Trigger:
     suspicion = state.suspicion
     if suspicion is None:
-        summary = why[4:] if why.startswith("and ") else why
-        return Trigger(kind=kind, summary=summary, at=at, generation=state.generation)
+        summary = why.removeprefix("and ")
+        return Trigger(kind=kind, summary=summary, at=at, generation=state.generation, begin=state.began)
     return Trigger(
-        kind=kind, summary=f"{suspicion.text}, {why}", at=at, generation=state.generation, offset=suspicion.offset
+        kind=kind,
+        summary=f"{suspicion.text}, {why}",
+        at=at,
+        generation=state.generation,
+        offset=suspicion.offset,
+        begin=state.began if state.began <= suspicion.start else 0,
+        end=state.turned if state.turned > suspicion.offset else None,
     )

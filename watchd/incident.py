@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 
 from watchd.model import (
     Case,
     Cause,
+    Confidence,
     Diagnosis,
     HealthCheck,
     HealthSample,
@@ -53,8 +54,6 @@ from watchd.model import (
     Verdict,
 )
 from watchd.parse import secrets
-
-T = TypeVar("T")
 
 _KEPT_SAMPLES = 12
 _KEPT_TRACEBACK = 200
@@ -188,6 +187,9 @@ def occur(incident: Incident, trigger: Trigger, *, now: datetime) -> Incident:
         replace(
             incident,
             stage=Stage.CLIMBING,
+            cause=None,
+            confidence=Confidence.UNKNOWN,
+            fingerprint=None,
             occurrences=incident.occurrences + 1,
             updated_at=now,
             revision=incident.revision + 1,
@@ -273,26 +275,24 @@ def redact(incident: Incident, values: tuple[str, ...] = ()) -> Incident:
 _IDENTITIES = frozenset({"id", "key", "fingerprint", "schema", "sha256", "boot_id"})
 
 
-def _each_text(value: T, redactor: secrets.Redactor, counts: Counter[str]) -> T:
-    found: Any = value
+def _each_text(value: Any, redactor: secrets.Redactor, counts: Counter[str]) -> Any:
+    """The value with each text in it redacted; a tuple of lines is one text, since a key may stretch over several."""
     if type(value) is str:
-        found, hits = redactor.redact(value)
+        text, hits = redactor.redact(value)
         counts.update(hits)
-    elif isinstance(value, tuple):
-        found = tuple(_each_text(item, redactor, counts) for item in value)
-    elif isinstance(value, Mapping):
-        found = {name: _each_text(item, redactor, counts) for name, item in value.items()}
-    elif is_dataclass(value) and not isinstance(value, type):
-        changed = {}
-        for field in fields(value):
-            if field.name in _IDENTITIES:
-                continue
-            before = getattr(value, field.name)
-            after = _each_text(before, redactor, counts)
-            if after is not before:
-                changed[field.name] = after
-        found = replace(value, **changed) if changed else value
-    return found  # type: ignore[no-any-return]
+        return text
+    if isinstance(value, tuple) and value and all(type(item) is str for item in value):
+        lines, hits = redactor.redact_lines(value)
+        counts.update(hits)
+        return lines
+    if isinstance(value, tuple):
+        return tuple(_each_text(item, redactor, counts) for item in value)
+    if isinstance(value, Mapping):
+        return {name: _each_text(item, redactor, counts) for name, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        texts = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in _IDENTITIES}
+        return replace(value, **{name: _each_text(text, redactor, counts) for name, text in texts.items()})
+    return value
 
 
 def _target(incident: Incident, run: Run | None) -> IncidentTarget | None:

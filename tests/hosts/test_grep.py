@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from watchd.hosts import commands, grep
@@ -53,7 +53,7 @@ def test_tricky_bytes_come_out_as_from_grep(step, data, tmp_path):
     assert grep.grepped(step, data) == real(step, data, tmp_path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=60))
 @pytest.mark.parametrize("step", ["broad", "assert"])
 def test_random_bytes_come_out_as_from_grep(step, pieces, tmp_path_factory):

@@ -137,11 +137,13 @@ async def test_the_machine_says_what_its_programs_print(make_sshd):
 async def test_a_refused_kernel_log_falls_back_to_the_journal_and_then_says_why(make_sshd):
     sshd = make_sshd()
     sshd.script("dmesg", "#!/bin/sh\necho 'dmesg: read kernel buffer failed' >&2; exit 1\n")
-    sshd.script("journalctl", "#!/bin/sh\necho \"journal of $*\"\n")
+    sshd.script("journalctl", '#!/bin/sh\necho "journal of $*"\n')
     host = SshHost(sshd.address())
     await host.connect()
     assert (await one(host, KernelLog())).data == b"journal of -k -n 2000 --no-pager\n"
-    sshd.script("journalctl", "#!/bin/sh\necho 'No journal files were opened due to insufficient permissions.' >&2; exit 1\n")
+    sshd.script(
+        "journalctl", "#!/bin/sh\necho 'No journal files were opened due to insufficient permissions.' >&2; exit 1\n"
+    )
     refused = await one(host, KernelLog())
     assert refused.outcome is Outcome.REFUSED
     assert "insufficient permissions" in refused.detail

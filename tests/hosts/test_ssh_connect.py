@@ -130,6 +130,13 @@ async def test_a_refused_key_names_the_user_and_what_was_offered(make_sshd, tmp_
     assert "nobody-here" in said
 
 
+async def test_too_many_keys_are_a_refusal_and_no_lost_connection(make_sshd, tmp_path):
+    sshd = make_sshd(MaxAuthTries=1)
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(tmp_path / "id"))
+    said = await failure(replace(sshd.address(), identity=str(tmp_path / "id")), HostRefusedError)
+    assert str(tmp_path / "id") in said
+
+
 async def test_an_identity_that_cannot_be_used_is_named(sshd, tmp_path):
     said = await failure(replace(sshd.address(), identity=str(tmp_path / "none")), HostRefusedError)
     assert str(tmp_path / "none") in said

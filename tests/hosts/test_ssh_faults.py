@@ -50,7 +50,9 @@ async def test_a_frozen_peer_is_noticed_within_ten_seconds_and_frees_every_wait(
     sshd.freeze()
     began = time.monotonic()
     ask = host.ask((BootId(), ReadLog(log=log_path, start=0, length=1)), limit_s=60)
-    waits = asyncio.gather(ask, log.read(0, 1), host.stat(log_path), host.tunnel()("127.0.0.1", 1), return_exceptions=True)
+    waits = asyncio.gather(
+        ask, log.read(0, 1), host.stat(log_path), host.tunnel()("127.0.0.1", 1), return_exceptions=True
+    )
     replies, *errors = await asyncio.wait_for(waits, 30)
     # Nine seconds, and what a busy machine adds.
     assert time.monotonic() - began < 20
@@ -87,9 +89,7 @@ async def test_with_all_sessions_in_use_a_command_is_refused_with_the_reason(mak
     sshd = make_sshd(MaxSessions=1)
     host = await connected(sshd)
     log = await host.open_log(sshd.write_log("server.log", b"error\n"))
-    run, read = await host.ask(
-        (FoundingGrep(step="broad", log="/x"), ReadLog(log="/x", start=0, length=1)), limit_s=20
-    )
+    run, read = await host.ask((FoundingGrep(step="broad", log="/x"), ReadLog(log="/x", start=0, length=1)), limit_s=20)
     for reply in (run, read):
         assert reply.outcome is Outcome.REFUSED
         assert "MaxSessions" in reply.detail

@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from watchd.hosts.ssh import SshHost
-from watchd.model import BootId, CommandLine, Disk, FoundingGrep, Gpus, KernelLog, Outcome, Processes, ReadLog, ReadSource
+from watchd.model import (
+    BootId,
+    CommandLine,
+    Disk,
+    FoundingGrep,
+    Gpus,
+    KernelLog,
+    Outcome,
+    Processes,
+    ReadLog,
+    ReadSource,
+)
 
 LOG = b"a\nb\nc\nd\ne\nf\nError: \0 x\nAssertionError: y\r\nfine\n" + b"cuda graph: True\n" * 30 + b"Assert"
 

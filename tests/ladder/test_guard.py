@@ -74,7 +74,7 @@ async def test_the_child_may_not_take_the_memory_of_the_machine(monkeypatch):
     monkeypatch.setattr(
         guard,
         "_BEGIN",
-        "import sys; sys.path.insert(0, sys.argv[1]); from watchd.parse import source, source_child\n"
+        "import sys; sys.path.append(sys.argv[1]); from watchd.parse import source, source_child\n"
         "source.excerpt = lambda file: print(len(bytearray(1 << 30)))\n"
         "source_child.main()",
     )

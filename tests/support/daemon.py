@@ -72,13 +72,14 @@ class Daemon:
 
     def launch(self, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start it and do not wait."""
-        self.process = subprocess.Popen(
-            [*self.command, "-c", str(self.config)],
-            stdin=subprocess.DEVNULL,
-            stdout=self.printed.open("ab"),
-            stderr=self.words.open("ab"),
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **(environment or {})},
-        )
+        with self.printed.open("ab") as printed, self.words.open("ab") as words:
+            self.process = subprocess.Popen(
+                [*self.command, "-c", str(self.config)],
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=words,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **(environment or {})},
+            )
         return self.process
 
     def kill(self) -> None:

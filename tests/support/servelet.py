@@ -54,6 +54,7 @@ LAUNCH = '''
 """Serves a health endpoint; SIGUSR1 makes the work loop raise, SIGTERM ends it in order."""
 
 import http.server
+import os
 import signal
 import sys
 import threading
@@ -94,7 +95,7 @@ def work_loop():
 
 def main():
     print("servelet starts", flush=True)
-    time.sleep(0.3)
+    time.sleep(float(os.environ.get("SERVELET_START", "0.3")))
     arguments = parse(sys.argv[1:])
     signal.signal(signal.SIGUSR1, fail)
     signal.signal(signal.SIGTERM, leave)
@@ -146,14 +147,19 @@ class Servelet:
         """Its health endpoint, on the host's loopback."""
         return f"http://127.0.0.1:{self.port}/health"
 
-    def launch(self, *flags: str, truncate: bool = False) -> subprocess.Popen[bytes]:
-        """Start it as `python3 -m servelet.launch --port … FLAGS >> LOG` (`> LOG` with truncate)."""
+    def launch(self, *flags: str, truncate: bool = False, start_s: float = 0.3) -> subprocess.Popen[bytes]:
+        """Start it as `python3 -m servelet.launch --port … FLAGS >> LOG` (`> LOG` with truncate).
+
+        `start_s` are the seconds that it takes to come to its arguments.
+        """
+        if self.process is not None:
+            self.process.wait(20)
         words = ["/usr/bin/python3", "-m", "servelet.launch", "--port", str(self.port), *flags]
         account = {"user": self.sshd.user, "group": self.sshd.user, "extra_groups": []} if os.getuid() == 0 else {}
         with self.log.open("wb" if truncate else "ab") as log:
             self.process = subprocess.Popen(
                 words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/", start_new_session=True,
-                env={"PYTHONPATH": str(self.folder), "PATH": "/usr/bin:/bin"}, **account,
+                env={"PYTHONPATH": str(self.folder), "PATH": "/usr/bin:/bin", "SERVELET_START": str(start_s)}, **account,
             )  # type: ignore[call-overload]  # fmt: skip
         assert self.process is not None
         return self.process

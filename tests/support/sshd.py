@@ -165,13 +165,21 @@ class Sshd:
 
     def kill_connections(self) -> None:
         """kill -9 every process of sshd that serves a connection; new connections are still served."""
+        # Stopped first: a login that has just succeeded is about to fork once more.
+        self.freeze()
         for pid in self.serving():
             _signal(pid, signal.SIGKILL)
 
     def freeze(self) -> None:
         """Stop every process of sshd that serves a connection, as a dead link does; the listener goes on."""
-        for pid in self.serving():
-            _signal(pid, signal.SIGSTOP)
+
+        def all_stopped() -> bool:
+            going = [pid for pid in self.serving() if _state(pid) not in "TZX"]
+            for pid in going:
+                _signal(pid, signal.SIGSTOP)
+            return not going
+
+        wait_until(all_stopped)
 
     def thaw(self) -> None:
         """Let the stopped ones go on."""

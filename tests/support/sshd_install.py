@@ -54,21 +54,32 @@ def _unpacked(cache: Path) -> Server:
         raise OSError(f"{cache} belongs to somebody else")
     if not path.exists():
         _fetch("openssh-server", cache, root)
-    folders = [str(folder) for folder in (*root.glob("usr/lib/*-linux-*"), *root.glob("lib/*-linux-*"))]
-    environment = {"LD_LIBRARY_PATH": ":".join(folders)}
-    for library in _missing_libraries(path, environment):
-        for package in _packages_of(library):
-            if _available(package):
-                _fetch(package, cache, root)
-                break
-    folders = [str(folder) for folder in (*root.glob("usr/lib/*-linux-*"), *root.glob("lib/*-linux-*"))]
+    # A library that is fetched may need others.
+    for _ in range(5):
+        missing = tuple(_missing_libraries(path, _environment(root)))
+        for library in missing:
+            _fetch_library(library, cache, root)
+        if not missing:
+            break
     options = {
         # From 9.8 on, sshd runs other programs of its own, by absolute paths.
         option: str(root / "usr/lib/openssh" / name)
         for option, name in (("SshdSessionPath", "sshd-session"), ("SshdAuthPath", "sshd-auth"))
         if (root / "usr/lib/openssh" / name).exists()
     }
-    return Server(path=path, environment={"LD_LIBRARY_PATH": ":".join(folders)}, options=options)
+    return Server(path=path, environment=_environment(root), options=options)
+
+
+def _environment(root: Path) -> dict[str, str]:
+    folders = [str(folder) for folder in (*root.glob("usr/lib/*-linux-*"), *root.glob("lib/*-linux-*"))]
+    return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}
+
+
+def _fetch_library(library: str, cache: Path, root: Path) -> None:
+    for package in _packages_of(library):
+        if _available(package):
+            _fetch(package, cache, root)
+            return
 
 
 def _fetch(package: str, cache: Path, root: Path) -> None:

@@ -12,6 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 from string import Template
 
+GOODBYE = "every request was answered, goodbye"
+"""What the server says last when it is stopped in order."""
+
 
 class Check(StrEnum):
     """How the check is written."""
@@ -67,6 +70,7 @@ class Program:
         names = {
             "package": self.package,
             "module": self.module,
+            "goodbye": GOODBYE,
             "start_s": f"{self.start_s:g}",
             "steps": steps,
             "topk": topk,
@@ -132,7 +136,7 @@ def main(words):
     settings = $module.read(words)
     log.info("settings: %s", settings)
     serve(settings.port)
-    log.info("every request was answered, goodbye")
+    log.info("$goodbye")
 
 
 def serve(port):

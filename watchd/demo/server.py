@@ -31,7 +31,7 @@ class Server:
     @property
     def command(self) -> str:
         """The launch as one types it."""
-        return shlex.join(("python3", *self.argv[1:]))
+        return shlex.join(self.argv)
 
     async def __aenter__(self) -> Server:
         """Launch it."""

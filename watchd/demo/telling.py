@@ -21,12 +21,13 @@ from watchd.model import (
     Tick,
     Trigger,
 )
-from watchd.sinks import draw, page
+from watchd.sinks import draw, layout, page
 from watchd.sinks.draw import Row, Span, Style
 
 Seen = Event | Trigger | Evidence | Incident
 
-_COLUMN = 8
+_HEAD = 19
+"""Columns of the time and the word in front of each row."""
 
 
 class Telling:
@@ -47,12 +48,22 @@ class Telling:
 
     def row(self, at: datetime, word: str, text: str, style: Style = Style.PLAIN) -> Row:
         """One row in the screen's width: a time, one word for what it is, and the rest."""
-        head = f"{at.astimezone(UTC):%H:%M:%S}  "
-        room = self._width - len(head) - _COLUMN - 1
+        return (*self._head(at, word), Span(draw.cut(draw.plain(text), self._room), style))
+
+    def command(self, at: datetime, word: str, command: str, marked: set[str]) -> list[Row]:
+        """A command in as many rows as it takes; the flags in `marked` stand out."""
+        rows = layout.command(command, marked, Style.STRONG, self._room)
+        indent = Span(" " * (self._width - self._room))
+        return [(*(self._head(at, word) if not n else (indent,)), *row) for n, row in enumerate(rows)]
+
+    @property
+    def _room(self) -> int:
+        return self._width - _HEAD
+
+    def _head(self, at: datetime, word: str) -> Row:
         return (
-            Span(head, Style.FAINT),
-            Span(word.ljust(_COLUMN) + " ", Style.NAME),
-            Span(draw.cut(draw.plain(text), room), style),
+            Span(f"{at.astimezone(UTC):%H:%M:%S}  ", Style.FAINT),
+            Span(word.ljust(_HEAD - 10), Style.NAME),
         )
 
     def _words(self, seen: Seen) -> Iterator[tuple[str, str, Style]]:

@@ -108,7 +108,7 @@ def _said(run: Run, bodies: Sequence[str], skip: set[int]) -> Iterator[Fault]:
             text=body,
             words={k: v for k, v in words.groupdict().items() if v},
             signature=signature,
-            rank=line.rank if line.rank is not None else rank_in(body),
+            rank=line.rank if line.rank is not None else rank_in(prefixes.clean(run.lines[index].text)),
             process=line.process,
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from watchd.diagnosis import faults, scene as scenes, witness
+from watchd.diagnosis import faults, stragglers, witness
+from watchd.diagnosis import scene as scenes
 from watchd.diagnosis.base import Fault, Role, Scene
 from watchd.model import Case, Cause, MarkKind, Root, Traceback
 from watchd.parse import lines as prefixes
@@ -17,6 +18,7 @@ SOLID = 3
 _THREAD = re.compile(r"^Exception in thread ")
 _WEB = re.compile(r"/(?:starlette|fastapi|uvicorn|aiohttp|tornado|flask|werkzeug|grpc|gunicorn)/")
 # failed (exitcode: 1) local_rank: 3 (pid: 178)       rank      : 11 (local_rank: 3)
+_LOCAL_RANK = re.compile(r"\blocal_rank['\": =]{1,4}(\d{1,5})\b|\brank[ =:]{1,2}(\d{1,5})\b")
 _LAUNCHER_RANK = re.compile(r"(?:^|\s)rank +: (\d{1,5}) \(local_rank|failed \(exitcode: -?\d+\) local_rank: (\d{1,5})")
 
 
@@ -54,6 +56,9 @@ def recovered(scene: Scene, fault: Fault) -> bool:
 def of_fault(scene: Scene, fault: Fault) -> Root:
     """The root that a fault makes: with the exception behind it, and who failed first."""
     block = fault.traceback or _exception_behind(scene, fault)
+    astray = stragglers.find(scene, fault)
+    if astray is not None and astray.index is not None:
+        return Root(index=astray.index, traceback=block, rank=astray.rank)
     return Root(index=fault.index, traceback=block, rank=_rank(scene, fault, block))
 
 
@@ -61,17 +66,32 @@ def of_event(scene: Scene, event: witness.Event) -> Root:
     """The root that a line of the kernel log makes: the run's own fault stands behind it as what was seen."""
     fault = lead(scene)
     behind = of_fault(scene, fault) if fault is not None else Root(index=None)
-    return replace(behind, index=None, event=event)
+    rank = rank_of_pid(scene, event.pid) if event.pid is not None else None
+    if rank is None:
+        rank = behind.rank if behind.rank is not None else launcher_rank(scene)
+    return replace(behind, index=None, event=event, rank=rank)
+
+
+_STATED_SOON = 40
+"""Lines within which an exception is the same event as the line that announced it."""
 
 
 def _first(scene: Scene, found: list[Fault]) -> Fault:
-    """The earliest, those that concern only a thread or a request last; an exception states itself better than a line."""
+    """The earliest; what concerns only a thread or a request comes last, unless what follows has the same cause."""
     best = min(found, key=lambda fault: (_beside(scene, fault), fault.index))
+    best = next((fault for fault in found if fault.named and fault.cause is best.cause), best)
     if best.traceback is None and best.signature is not None and best.signature.on == "both":
         for other in found:
-            if other.traceback is not None and other.signature is best.signature:
+            near = other.index - best.index < _STATED_SOON and best.rank in (None, other.rank)
+            if other.traceback is not None and near and _announces(best, other.traceback):
                 return other
     return best
+
+
+def _announces(line: Fault, block: Traceback) -> bool:
+    """Whether a line only says ahead what the exception then says: the same words."""
+    message = block.message[:40].rstrip(" .")
+    return len(message) > 8 and message in line.text
 
 
 def _beside(scene: Scene, fault: Fault) -> bool:
@@ -86,11 +106,16 @@ def _beside(scene: Scene, fault: Fault) -> bool:
 
 def _exception_behind(scene: Scene, fault: Fault) -> Traceback | None:
     """The exception that this line announces or states itself."""
-    for other in scene.faults:
-        if other.index > fault.index and other.traceback is not None and other.cause is fault.cause and other.role is not Role.ECHO:
-            return other.traceback
     if fault.role is Role.ROOT:
-        return faults.stated(fault.text, fault.index)
+        own = faults.stated(fault.text, fault.index)
+        if own is not None:
+            return own
+    for other in scene.faults:
+        if other.index <= fault.index or other.traceback is None:
+            continue
+        told = fault.cause is Cause.PROCESS_KILLED and other.signature is not None and other.signature.name == "interrupted"
+        if told or (other.cause is fault.cause and other.role is not Role.ECHO):
+            return other.traceback
     return None
 
 
@@ -104,9 +129,23 @@ def _rank(scene: Scene, fault: Fault, block: Traceback | None) -> int | str | No
         return None
     later = [other for other in scene.faults if other.index > fault.index]
     for other in later:
-        if other.cause is fault.cause and other.rank is not None:
+        if other.cause is fault.cause and other.role is Role.ROOT and other.rank is not None:
             return other.rank
     return launcher_rank(scene)
+
+
+def rank_of_pid(scene: Scene, pid: int) -> int | str | None:
+    """The rank of a process, where a line names both: its own prefix, its launcher's spawn or report."""
+    mark = str(pid)
+    for line in scene.run.lines:
+        if mark in line.text:
+            words = prefixes.split(line.text)
+            local = _LOCAL_RANK.search(line.text)
+            if words.pid == pid and words.rank is not None:
+                return words.rank
+            if local:
+                return int(local[1] or local[2])
+    return None
 
 
 def launcher_rank(scene: Scene) -> int | None:

@@ -18,7 +18,7 @@ from watchd.diagnosis.base import Role, Signature
 from watchd.model import Cause
 from watchd.parse.needle import needle
 
-FAMILIES = ("benign", "wrappers", "launch", "host", "dependency", "gpu", "config", "model", "collective", "network", "process", "cascade")
+FAMILIES = ("benign", "wrappers", "launch", "host", "dependency", "gpu", "config", "model", "collective", "process", "network", "cascade")
 """Files in the order in which they are asked."""
 
 E = TypeVar("E", bound=StrEnum)
@@ -62,9 +62,9 @@ def parse(text: str, file: str) -> tuple[Signature, ...]:
 def find(text: str, *, on: str, frames: tuple[str, ...] = ()) -> tuple[Signature, re.Match[str]] | None:
     """The first signature that `text` matches; `on` is `lines` or `exceptions`, `frames` are `path:function`."""
     text = text[:LONGEST]
-    weak = None
+    weak: tuple[Signature, re.Match[str]] | None = None
     for literal, pattern, signature in _table(on):
-        if literal not in text or (weak and signature.weak):
+        if literal not in text or (signature.weak and weak is not None):
             continue
         match = pattern.search(text)
         if match is None or not _rest(signature, text, frames):

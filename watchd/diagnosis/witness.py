@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from pathlib import PurePath
 
 from watchd.diagnosis.base import Fault, Role, Scene
 from watchd.model import Cause, Launch, MachineEvent, MachineEventKind
@@ -40,7 +41,7 @@ def deciding(scene: Scene, lead: Fault | None) -> Event | None:
     silent = lead is None or lead.role is Role.ECHO
     for event in scene.machine.events:
         cause = cause_of(event)
-        if cause is None or not concerns(scene, event, silent=silent):
+        if cause is None or not concerns(scene, event, silent=silent, fault=lead):
             continue
         if silent or _explains(cause, lead):
             return event
@@ -62,13 +63,13 @@ def by_pid(scene: Scene, event: Event) -> bool:
     return event.pid is not None and (event.pid in pids(scene) or (launch is not None and launch.pid == event.pid))
 
 
-def concerns(scene: Scene, event: Event, *, silent: bool) -> bool:
-    """Whether an event belongs to the end of this run."""
+def concerns(scene: Scene, event: Event, *, silent: bool, fault: Fault | None = None) -> bool:
+    """Whether an event belongs to this fault or to the end of this run."""
     if by_pid(scene, event):
         return True
     if event.kind is MachineEventKind.OOM_KILL and not _looks_like_ours(scene, event):
         return False
-    return _in_time(scene, event, _SILENT if silent else _AFTER)
+    return _in_time(scene, event, _SILENT if silent else _AFTER, fault)
 
 
 def pids(scene: Scene) -> frozenset[int]:
@@ -98,23 +99,32 @@ def _looks_like_ours(scene: Scene, event: Event) -> bool:
     return bool(_OURS.match(name)) or (len(name) > 3 and (name[:12] in words or any(name[:8] in body.lower() for body in scene.bodies[:200])))
 
 
-def _in_time(scene: Scene, event: Event, after: timedelta) -> bool:
+def _in_time(scene: Scene, event: Event, after: timedelta, fault: Fault | None) -> bool:
     """Whether the kernel's clock and the log's own agree; both are taken as printed, in the host's zone."""
     printed = _STAMP.search(event.text)
-    last = _last_clock(scene)
-    if printed is None or last is None:
-        return False
+    size = len(scene.run.lines)
+    clocks = {_clock_at(scene, size), _clock_at(scene, fault.index + 1 if fault is not None else size)} - {None}
+    if printed is None or not clocks:
+        return _only_name(scene, event)
     day = _day(scene)
-    if day is not None and event.at is not None and not _same_day(event, day):
+    if day is not None and not _same_day(event, day):
         return False
-    gap = _time(printed["clock"]) - _time(last)
-    if gap < timedelta(hours=-12):
-        gap += timedelta(days=1)
-    return -_BEFORE <= gap <= after
+    gaps = (_time(printed["clock"]) - _time(str(clock)) for clock in clocks)
+    return any(-_BEFORE <= (gap + timedelta(days=1) if gap < timedelta(hours=-12) else gap) <= after for gap in gaps)
 
 
-def _last_clock(scene: Scene) -> str | None:
-    for line in reversed(scene.run.lines[-400:]):
+def _only_name(scene: Scene, event: Event) -> bool:
+    """Where the log has no clock: the last event of its kind that names the program that was launched."""
+    launch = scene.case.get(Launch)
+    name = (event.process or "").lower()
+    if launch is None or len(name) < 4 or not any(PurePath(word).name.lower().startswith(name) for word in launch.argv[:6]):
+        return False
+    return event is [other for other in scene.machine.events if other.kind is event.kind and other.process == event.process][-1]
+
+
+def _clock_at(scene: Scene, end: int) -> str | None:
+    """The clock of the last line before `end` that has one."""
+    for line in reversed(scene.run.lines[max(0, end - 400) : end]):
         clock = prefixes.split(line.text).clock
         if clock:
             return clock

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
+from watchd.diagnosis import guard, stragglers, witness
 from watchd.diagnosis.base import Fault, Scene
-from watchd.model import Launch, MachineEvent, Root, Traceback, TraceFrame
+from watchd.model import Cause, Launch, MachineEvent, MachineEventKind, MarkKind, Root, Traceback, TraceFrame
 
 _SHORT = 160
-_FULL = 95
+FULL = 95
 """Percent from which on a disk counts as full."""
 
 _QUOTED = re.compile(r"['\"]([^'\"\n]{2,160})['\"]")
@@ -38,7 +39,7 @@ Facts = Mapping[str, str]
 
 def facts(scene: Scene, fault: Fault | None, root: Root | None) -> Facts:
     """Everything that may be said about the deciding fault."""
-    found: dict[str, str] = {"near": "", "native_library": "", "flags_words": "", "stuck_in": "", "suspects": ""}
+    found: dict[str, str] = {"near": "", "native_library": "", "flags_words": "", "stuck_in": "", "suspects": "", "earlier_checkpoint": "", "batch": "the batch size"}
     found.update(scene.run.knobs)
     text = fault.text if fault else ""
     found.update(_from_text(text))
@@ -46,8 +47,12 @@ def facts(scene: Scene, fault: Fault | None, root: Root | None) -> Facts:
         found.update(_from_root(scene, root))
     found.update(_from_machine(scene, text))
     if fault is not None:
+        astray = stragglers.find(scene, fault)
+        if astray is not None:
+            found["straggler"] = f"rank {astray.rank}"
         found.update({name: value[:_SHORT] for name, value in fault.words.items()})
         found.update(_from_run(scene, fault))
+    found.update(_segfault_beside(scene, fault))
     if root is not None and root.event is not None:
         found.update(_from_event(root.event))
     return found
@@ -95,21 +100,33 @@ def _from_root(scene: Scene, root: Root) -> Iterator[tuple[str, str]]:
     if frame.code:
         yield "code", frame.code[:_SHORT]
         yield "condition_code", re.sub(r"^assert\s*|,\s*f?[\"'].*$", "", frame.code).strip("() ")[:_SHORT]
-        flags = ", ".join(dict.fromkeys(_attributes(frame.code)))
+        spoken = guard.spoken_of(f"{frame.code} {root.traceback.message if root.traceback else ''}", scene.case.get(Launch))
+        flags = ", ".join(dict.fromkeys((*spoken, *_attributes(frame.code))))
         if flags:
             yield "flags_words", f" ({flags})"
     package = _package(frame.path)
     if package:
         yield "package", package
-    if any("spec" in part for part in frame.path.split("/")[-3:]):
+    caller = _caller(root.traceback, frame)
+    if caller:
+        yield "caller", caller
+    if any(part.startswith("spec") for part in frame.path.split("/")[-3:]):
         speculation = scene.run.knobs.get("speculation")
-        yield "suspects", f" Try once without speculative decoding ({speculation})." if speculation else ""
+        yield "suspects", f" Try once without speculative decoding{f' ({speculation})' if speculation else ''}."
+
+
+def _caller(block: Traceback | None, inner: TraceFrame) -> str | None:
+    """Where another package called into the one that raised."""
+    for frame in reversed(block.frames if block is not None else ()):
+        if not frame.path.startswith("<") and _package(frame.path) != _package(inner.path):
+            return f"{PurePath(frame.path).name}:{frame.line} (`{frame.code[:80]}`)" if frame.code else None
+    return None
 
 
 def _attributes(code: str) -> Iterator[str]:
     """`self.page_size` -> `--page-size`: attributes that may be flags."""
     for name in re.findall(r"\b(?:self|args|opts|cfg|config|server_args)\.([a-z]\w{2,60})\b(?!\()", code):
-        yield "--" + name.strip("_").replace("_", "-")
+        yield guard.flag_of(name)
 
 
 def _package(path: str) -> str | None:
@@ -121,7 +138,7 @@ def _package(path: str) -> str | None:
 
 
 def _from_machine(scene: Scene, text: str) -> Iterator[tuple[str, str]]:
-    full = [mount for mount in scene.machine.mounts if max(mount.used_percent, mount.inodes_percent or 0) >= _FULL and not mount.mount.startswith(("/dev", "/proc", "/snap"))]
+    full = [mount for mount in scene.machine.mounts if max(mount.used_percent, mount.inodes_percent or 0) >= FULL and not mount.mount.startswith(("/dev", "/proc", "/snap"))]
     if full:
         worst = max(full, key=lambda mount: (mount.mount in text, mount.used_percent))
         yield "mount", worst.mount
@@ -140,6 +157,9 @@ def _ours(scene: Scene, pid: int, name: str) -> bool:
 
 def _from_run(scene: Scene, fault: Fault) -> Iterator[tuple[str, str]]:
     launch = scene.case.get(Launch)
+    request = _request(scene, fault)
+    if request:
+        yield "request", request
     near = _near(scene, fault, launch)
     if near:
         yield "near", near
@@ -157,12 +177,27 @@ def _from_run(scene: Scene, fault: Fault) -> Iterator[tuple[str, str]]:
         variable = next((variable for part, variable in _CACHES if part in path[1]), None)
         if variable:
             yield "cache_variable", variable
+    broken = re.search(r"(checkpoint[-_])(\d+)", found_weights) if (found_weights := _mention(scene, fault, launch, _WEIGHTS) or "") else None
+    if broken:
+        steps = {int(step) for body in scene.bodies for step in re.findall(rf"{broken[1]}(\d+)", body)}
+        before = max((step for step in steps if step < int(broken[2])), default=None)
+        if before is not None:
+            yield "earlier_checkpoint", f" ({broken[1]}{before})"
     architecture = next((match[0] for body in scene.bodies[:200] for match in [re.search(r"\bsm_\d{2,3}\w?\b", body)] if match), None)
     if architecture:
         yield "architecture", architecture
     script = next((match[1] for body in scene.bodies[fault.index : fault.index + 12] for match in [_SCRIPT.search(body)] if match), None)
     if script and fault.traceback is None:
         yield "native_library", f" (the dump names {script})"
+
+
+def _request(scene: Scene, fault: Fault) -> str | None:
+    """What the server said of the request that failed, right above its traceback."""
+    if fault.traceback is None:
+        return None
+    first = fault.traceback.indexes[0]
+    failed = set(scene.marked(MarkKind.REQUEST))
+    return next((scene.bodies[index].strip()[:100] for index in range(first, max(-1, first - 3), -1) if index in failed), None)
 
 
 def _mention(scene: Scene, fault: Fault, launch: Launch | None, pattern: re.Pattern[str]) -> str | None:
@@ -188,6 +223,7 @@ def _near(scene: Scene, fault: Fault, launch: Launch | None) -> str | None:
         return f" The nearest choice is `{close[0]}`." if close else None
     refused = _FLAG.findall(fault.words.get("words") or fault.words.get("flag") or "")
     known = {flag for body in scene.bodies[max(0, fault.index - 600) : fault.index] for flag in _FLAG.findall(body)}
+    known.update(value for value in scene.run.knobs.values() if value.startswith("--"))
     pairs = [(flag, scene.run.knobs.get(flag) or _closest(flag, known - {flag})) for flag in refused]
     said = [f"`{close}` for `{flag}`" for flag, close in pairs if close]
     return f" Known is {', '.join(said)}." if said else None
@@ -213,6 +249,15 @@ def _from_event(event: MachineEvent) -> Iterator[tuple[str, str]]:
     library = _LIBRARY.search(event.text)
     if library:
         yield "native_library", f" (the kernel names {library[1]})"
+
+
+def _segfault_beside(scene: Scene, fault: Fault | None) -> Iterator[tuple[str, str]]:
+    """The library that the kernel names for a crash that the log states itself."""
+    if fault is None or fault.cause is not Cause.SEGFAULT:
+        return
+    for event in scene.machine.events:
+        if event.kind is MachineEventKind.SEGFAULT and witness.concerns(scene, event, silent=False, fault=fault):
+            yield from _from_event(event)
 
 
 def innermost(block: Traceback | None) -> TraceFrame | None:

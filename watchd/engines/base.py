@@ -25,6 +25,7 @@ class Engine:
     banner    lines with which a launch begins; each holds a literal text
     opening   lines that stand before anything of a launch: the echoed command, a separator; each holds a literal text
     ending    lines with which something outside says that the server is gone; each holds a literal text
+    farewell  last words of a process that ends by itself; what follows after a while is another run
     loading   lines of a start that goes on (weights, graph capture, warm-up)
     ready     lines that say that it serves
     work      lines that say that it serves or trains: progress
@@ -46,6 +47,7 @@ class Engine:
     banner: Patterns = ()
     opening: Patterns = ()
     ending: Patterns = ()
+    farewell: Patterns = ()
     loading: Patterns = ()
     ready: Patterns = ()
     work: Patterns = ()

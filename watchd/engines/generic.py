@@ -19,7 +19,7 @@ ENGINE = Engine(
         rf"^\+ {_SETTINGS}(?:(?:exec|nohup|env|numactl|stdbuf)(?: -\S{{1,40}}| \S{{1,80}}=\S{{0,200}}){{0,8}} )?{_PROGRAM} ",
         # supervisord: spawned: 'sglang' with pid 18;  systemd: Started sglang.service
         r"spawned: '\S{1,80}' with pid \d+",
-        r"systemd\[1\]: Started ",
+        r"^(?:.{0,60}systemd\[1\]: )?Started (?!server|local)\S.{0,80}(?:service|Service|\.$)",
     ),
     banner=patterns(r"^Starting gunicorn \d", r"^\$ (?:\S*/)?python[\d.]* "),
     ending=patterns(
@@ -33,6 +33,12 @@ ENGINE = Engine(
         r"exited: \S{1,80} \(exit status \d+; not expected\)",
         r"stopped: \S{1,80} \((?:terminated by|exit status)",
         *(rf"(?:launcher|process|server) {word} with (?:status|code) \d+" for word in ("ended", "exited")),
+    ),
+    farewell=patterns(
+        r"^Finished server process",
+        r"^Application shutdown complete",
+        r"^Shutting down: Master",
+        r"Deactivated successfully",
     ),
     loading=patterns(
         r"^(?:Loading|Capturing|Fetching|Downloading|Compiling|Warming|Tokenizing|Resolving|Initializing|Preprocessing)\b.{0,120}(?:%|\d+/\d+)",
@@ -75,7 +81,7 @@ ENGINE = Engine(
         r"^Handling signal: (?:term|int|quit)$",
         r"[Gg]racefully (?:stopping|shutting down|exiting)",
         r"\bSIGTERM indicating exit request",
-        r"\bsystemd\[1\]: Stopping ",
+        r"^(?:.{0,60}systemd\[1\]: )?Stopping \S.{0,80}(?:service|Service|\.\.\.|…)",
         r"is being drained",
         r"^\^C",
     ),

@@ -16,13 +16,16 @@ from watchd.parse.needle import needle
 _SAMPLE = 262_144
 """Bytes at either end of the log in which an engine's own lines are looked for."""
 
-# What argparse, clap and the like print when a command line is refused, and where Python says that a program ended.
-_RESTARTS = (
+# What argparse, clap and the like print when a command line is refused.
+_REFUSALS = (
     re.compile(r"^usage: \S"),
     re.compile(r"error: unrecognized arguments: "),
     re.compile(r"error: the following arguments are required: "),
     re.compile(r"error: unexpected argument "),
     re.compile(r"error: invalid argument: "),
+)
+#   File "/opt/x/launch.py", line 18, in <module>
+_MODULES = (
     re.compile(r'^\s+File "[^"]{1,400}", line \d+, in <module>'),
     re.compile(r'^\s+File "[^"]{1,400}", line \d+, in _run_module_as_main'),
 )
@@ -143,7 +146,9 @@ def _edges(name: str) -> runs.Edges:
         openings=tuple(p for engine in layers for p in engine.opening),
         banners=tuple(p for engine in layers for p in engine.banner),
         endings=endings,
-        restarts=_RESTARTS,
+        farewells=tuple(p for engine in layers for p in engine.farewell),
+        refusals=_REFUSALS,
+        restarts=_MODULES,
         lived=lived,
     )
 

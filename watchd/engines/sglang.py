@@ -18,6 +18,7 @@ ENGINE = Engine(
     ),
     # [2026-01-31 10:00:00] server_args=ServerArgs(model_path='/models/m', …)
     banner=patterns(r"^server_args=ServerArgs\("),
+    ending=patterns(r"^Gracefully exiting\.\.\. [Rr]emaining number of requests 0"),
     loading=patterns(
         r"^Load weight (?:begin|end)",
         r"^Init torch distributed (?:begin|ends)",

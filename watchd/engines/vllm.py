@@ -57,7 +57,7 @@ ENGINE = Engine(
         r"^RPC call to \w+ timed out",
         r"^(?:\w+\.){0,6}(?:\w*)EngineDeadError\b",
     ),
-    stopping=patterns(r"^Shutting down$", r"^Waiting for application shutdown\.", r"^EngineCore exiting\."),
+    stopping=patterns(r"^\[shutdown\] (?!Executor)", r"^Shutting down FastAPI HTTP server", r"^Shutting down$", r"^Waiting for application shutdown\.", r"^EngineCore exiting\."),
     cleanup=patterns(r"^\[shutdown\] ", r"^Parent process exited, terminating worker", r"^nanobind: leaked"),
     version=patterns(r"vLLM API server version v?(\d+\.\d+\S*)", r"V1 LLM engine \(v(\d+\.\d+[^)\s]*)\)"),
     process=re.compile(r"\bvllm serve\b|vllm\.entrypoints"),
@@ -72,5 +72,12 @@ ENGINE = Engine(
         "port": "--port",
         "speculation": "--speculative-config",
         "offload": "--cpu-offload-gb",
+        # Flags of older releases, and where their values go now.
+        "--num-speculative-tokens": "--speculative-config",
+        "--speculative-model": "--speculative-config",
+        "--num-lookahead-slots": "--speculative-config",
+        "--guided-decoding-backend": "--structured-outputs-config",
+        "--rope-scaling": "--hf-overrides",
+        "--disable-log-requests": "--no-enable-log-requests",
     },
 )

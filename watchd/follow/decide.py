@@ -56,20 +56,20 @@ class Sight:
     now: datetime
 
 
-def compare(sight: Sight) -> tuple[Move, str]:
-    """Whether the path names the held file, and why that is thought."""
+def compare(sight: Sight) -> Move:
+    """Whether the path names the held file."""
     path, seen = sight.path, sight.seen
     if path is None:
-        return Move.MISSING, "the path names no file"
+        return Move.MISSING
     if path.inode is not None and sight.held is not None and path.inode != sight.held:
-        return Move.OTHER, "the path names another inode"
+        return Move.OTHER
     if not sight.size <= path.size <= sight.size_after:
-        return Move.OTHER, "the path names a file of another size"
+        return Move.OTHER
     if seen is not None and path.size == seen.size and path.mtime != seen.mtime:
-        return Move.TOUCHED, "written anew with the same size"
+        return Move.TOUCHED
     if sight.changed_at is not None and path == seen and sight.now - sight.changed_at >= SETTLE:
-        return Move.SETTLE, "quiet since its last change"
-    return Move.KEEP, "same file"
+        return Move.SETTLE
+    return Move.KEEP
 
 
 class Verdict(Enum):

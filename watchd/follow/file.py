@@ -8,53 +8,47 @@ generation in `rotation`, what proves a file the same one in `stream`; here is o
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import asdict
+from datetime import datetime
 
 from watchd.errors import HostError, LogUnreadableError
-from watchd.follow import decide, hole, rotation, search
-from watchd.follow.decide import Drain, Move, Shrink, Sight, Verdict
-from watchd.follow.rotation import Sibling
+from watchd.follow import decide, search, succession
+from watchd.follow.decide import Drain, Move, Sight, Verdict
+from watchd.follow.reading import read
+from watchd.follow.report import Report
 from watchd.follow.search import Opened
-from watchd.follow.stream import WITNESS, Place, Stream, is_same, read_whole
-from watchd.hosts.base import FileStat, LogHandle, LogHost
-from watchd.model import Block, Checkpoint, Event, Gap, LogStanding, LogState, Relaunch
+from watchd.follow.stream import Place, Stream, is_same, place_of
+from watchd.follow.succession import AWAY, TRUNCATED, Succession
+from watchd.hosts.base import LogHandle, LogHost
+from watchd.model import Checkpoint, Event, LogState
 
 MIB = 1024 * 1024
-BLOCK = 261_120 - WITNESS
-"""bytes of one block: with its proof it is one read of OpenSSH's sftp-server, which gives at most 261,120"""
 STREAMS = 24
-"""generations that may be open at once; of more rotations the names beside the log tell later"""
+"""generations that are open at once before no more are looked for: the names beside the log tell of them later"""
+DONE = 16
+"""finished files that are remembered, so that none is taken for one that came and went unseen"""
+LOOKS = 3
+"""looks at the path in one poll, at most"""
 LATE = 8
-
-_TRUNCATED = "the log was truncated in place"
-_REPLACED = "the log was replaced: its path names another file"
-_AWAY = "the log was truncated or replaced while nobody looked, and what was not read is in no file beside it"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mark:
-    """What must come back when a poll hands out nothing."""
-
-    place: Place | None
-    old_until: int
-    standing: LogState | None
-    absent: bool
+"""finished files that are kept open until it is sure that nobody writes to them"""
 
 
 class FileFollower:
     """Follows one file.
 
-    A poll hands on blocks of at most 256 KiB, contiguous within a generation but for what a Gap names, and at most `turn`
-    bytes of them, so that one log cannot starve the others. Nothing is told twice, however a poll ends; a block has the
-    same generation and offset whenever it is read again from a checkpoint.
+    A poll hands on blocks of at most 256 KiB, contiguous within a generation but for what a Gap names, and at most
+    `turn` bytes of them, so that one log cannot starve the others. Nothing is told twice, however a poll ends; read
+    again from a checkpoint, a byte has the generation and offset that it had before. Generations count from 1.
 
-    Without a checkpoint reading begins `window` bytes before the end, with `old` blocks; such a first block may begin
-    within a line (its offset is not 0), which whoever makes lines must drop. A file that was not there at the first look
-    and appears later is new from its first byte. Generations count from 1.
+    Without a checkpoint reading begins `window` bytes before the end, with `old` blocks. The first of them may begin
+    within a line (its offset is not 0): whoever makes lines must drop that piece. A file that was not there at the
+    first look and appears later is new from its first byte.
 
-    With a checkpoint of a file that is found nowhere, a Gap is told and the present file is a new generation, new text,
-    at most `window` bytes of it.
+    With a checkpoint of a file that is found nowhere, a Gap is told, and the present file is a new generation and new
+    text, at most `window` bytes of it.
+
+    A file that lost its name is read until it has been quiet for two polls and two seconds and its successor is not
+    empty, at most 10 s while both grow; what is written to it later is told as a Gap.
     """
 
     def __init__(
@@ -72,48 +66,48 @@ class FileFollower:
         self._path = path
         self._window = window
         self.turn = turn
-        self._place = _place(checkpoint) if checkpoint else None
+        self._place = place_of(checkpoint) if checkpoint else None
         self._old_until = 0
         self._streams: deque[Stream] = deque()
         self._passed: deque[Stream] = deque(maxlen=STREAMS)
+        self._done: deque[Place] = deque(maxlen=DONE)
         self._late: deque[tuple[Stream, datetime]] = deque()
         self._let_go: list[LogHandle] = []
-        self._events: list[Event] = []
-        self._standing: LogState | None = None
+        self._report = Report()
         self._absent = False
         self._misses = 0
 
     @property
     def position(self) -> tuple[int, int] | None:
         """Generation and offset of the next byte; None before a file was found."""
-        if self._streams:
-            return self._streams[0].generation, self._streams[0].offset
-        return (self._place.generation, self._place.offset) if self._place else None
+        place = self._here()
+        return (place.generation, place.offset) if place else None
 
     async def poll(self, now: datetime) -> tuple[Event, ...]:
-        """One look at the log. Raises HostError; then, or cancelled, it has handed out nothing and may be called again."""
-        before = self._mark()
-        self._events = []
+        """One look at the log. Raises HostError; then, or when cancelled, nothing was handed on and it may be called again."""
+        place, old_until = self._here(), self._here_old()
+        standing, absent = self._report.standing, self._absent
+        self._report.begin(now)
         try:
             await self._poll(now)
         except LogUnreadableError as error:
             self._drop()
-            self._stand(LogState.DENIED, error.reason, now)
+            self._report.stand(LogState.DENIED, error.reason)
         except HostError:
             self._drop()
-            if not self._events:
+            if not self._report.events:
                 raise
         except BaseException:
             self._drop()
-            self._place, self._old_until = before.place, before.old_until
-            self._standing, self._absent = before.standing, before.absent
+            self._place, self._old_until = place, old_until
+            self._report.standing, self._absent = standing, absent
             raise
-        return tuple(self._events)
+        return tuple(self._report.events)
 
     async def checkpoint(self, generation: int, offset: int) -> Checkpoint | None:
-        """The checkpoint of a place that was handed out here; None where that cannot be proven any more.
+        """The checkpoint of a place that was handed on here; None where it was not, or cannot be proven any more.
 
-        Mostly nothing is asked of the host; one that lies far back is read again. Raises HostError.
+        Mostly nothing is asked of the host; of a place that lies far back 64 bytes are read again. Raises HostError.
         """
         for stream in (*self._streams, *reversed(self._passed)):
             if stream.generation == generation and stream.start <= offset <= stream.offset:
@@ -121,7 +115,7 @@ class FileFollower:
                     place = await stream.place_at(offset)
                 except LogUnreadableError:
                     return None
-                return place and self._checkpoint(place)
+                return Checkpoint(target=self._target, path=self._path, **asdict(place)) if place else None
         return None
 
     async def close(self) -> None:
@@ -135,390 +129,258 @@ class FileFollower:
         await self._close_let_go()
         while len(self._passed) > 1:
             self._passed.popleft()
-        if not self._streams and not await self._take_up(now):
+        if not self._streams:
+            await self._take_up(now)
+        if not self._streams:
             return
         await self._look_at_late(now)
         budget = self.turn
         for _ in range(2 * STREAMS):
             head = self._streams[0]
-            budget, sound = await self._read(head, budget, now)
+            budget, sound = await read(head, budget, self._report)
             if not sound:
-                await self._rewritten(head, head.held, now)
-            elif await self._is_finished(head, now):
-                self._next(now)
-            else:
+                await self._rewritten(head, now)
+                continue
+            verdict = await self._drained(head, now)
+            if verdict is Drain.WAIT:
                 break
-        await self._look_at_path(now)
-
-    async def _read(self, stream: Stream, budget: int, now: datetime) -> tuple[int, bool]:
-        """Hand on what there is; the budget that is left, and False where the file has other text than was read."""
-        stream.size = await stream.held.size()
-        if stream.size < stream.offset:
-            return budget, not await self._is_truncated(stream, now)
-        if stream.short_at is not None:
-            stream.short_at = None
-            if not await is_same(stream.held, stream.place()):
-                return budget, False
-        stream.quiet = 0 if stream.size > stream.offset else stream.quiet + 1
-        if stream.size > stream.offset:
-            stream.grew_at = now
-        while stream.offset < stream.size and budget > 0:
-            old = stream.old_until - stream.offset
-            data = await stream.pull(min(BLOCK, budget, stream.size - stream.offset, old if old > 0 else BLOCK))
-            if data is None:
-                return budget, False
-            if not data:
+            self._next(verdict, now)
+        for _ in range(LOOKS):
+            if not await self._look_at_path(now):
                 break
-            budget -= len(data)
-            if stream.offset == stream.start and data[0] == 0:
-                data = await self._skip_hole(stream, data, now)
-            if data:
-                self._hand_on(stream, data, now)
-        return budget, True
 
-    def _hand_on(self, stream: Stream, data: bytes, now: datetime) -> None:
-        old = stream.offset < stream.old_until
-        self._events.append(Block(generation=stream.generation, offset=stream.offset, data=data, at=now, old=old))
-        stream.advance(data)
-
-    async def _skip_hole(self, stream: Stream, data: bytes, now: datetime) -> bytes:
-        """Go to where text begins; what of `data` is left after that."""
-        begin, leading = stream.offset, hole.nuls(data)
-        if leading < len(data):
-            stream.advance(data[:leading])
-        else:
-            await stream.skip(await self._first_text(stream, begin + len(data)))
-        reason = "NUL bytes: the log was truncated under a server that kept its own offset"
-        self._gap(stream.generation, begin, stream.offset, reason, now)
-        return data[leading:]
-
-    async def _first_text(self, stream: Stream, start: int) -> int:
-        probing = hole.first_text(start, stream.size)
-        try:
-            offset, length = next(probing)
-            while True:
-                offset, length = probing.send(await read_whole(stream.held, offset, length))
-        except StopIteration as found:
-            return int(found.value)
-
-    async def _is_truncated(self, stream: Stream, now: datetime) -> bool:
-        beginning = await read_whole(stream.held, 0, min(stream.size, len(stream.prefix)))
-        verdict = decide.shrink(
-            beginning_differs=not stream.prefix.startswith(beginning),
-            seen_before=stream.short_at is not None and stream.short_at < now,
-        )
-        stream.short_at = stream.short_at or now
-        return verdict is Shrink.TRUNCATED
-
-    async def _is_finished(self, stream: Stream, now: datetime) -> bool:
+    async def _drained(self, head: Stream, now: datetime) -> Drain:
         """Whether its successor's turn has come."""
-        if len(self._streams) == 1 or stream.offset < stream.size or stream.short_at is not None:
-            return False
-        if stream.ended:
-            return True
-        moved_at = stream.moved_at or now
-        verdict = decide.drain(
-            quiet_polls=stream.quiet,
-            quiet=now - max(stream.grew_at, moved_at),
+        if len(self._streams) == 1 or head.offset < head.size or head.short_at is not None:
+            return Drain.WAIT
+        if head.ended:
+            return Drain.DONE
+        moved_at = head.moved_at or now
+        successors = [await stream.held.size() for stream in tuple(self._streams)[1:]]
+        return decide.drain(
+            quiet_polls=head.quiet,
+            quiet=now - max(head.grew_at, moved_at),
             since=now - moved_at,
-            successor=await self._streams[1].held.size(),
+            successor=max(successors),
         )
-        if verdict is Drain.LEAVE:
-            reason = f"it lost its name and is still written to; {self._path} is followed"
-            self._gap(stream.generation, stream.offset, None, reason, now)
-        return verdict is not Drain.WAIT
 
-    def _next(self, now: datetime) -> None:
+    def _next(self, verdict: Drain, now: datetime) -> None:
         head = self._streams.popleft()
         self._passed.append(head)
-        self._late.append((head, (head.moved_at or now) + decide.GRACE))
+        self._done.append(head.place())
+        if verdict is Drain.DONE:
+            self._late.append((head, max(now, (head.moved_at or now) + decide.GRACE)))
+        else:
+            reason = f"it lost its name and is still written to, and so is {self._path}, which is followed"
+            self._report.gap(head.generation, head.offset, None, reason)
+            self._release(head)
         self._begin(self._streams[0], now)
 
     def _begin(self, stream: Stream, now: datetime) -> None:
         stream.quiet, stream.grew_at = 0, now
-        self._events.append(Relaunch(generation=stream.generation, reason=stream.why, at=now))
+        self._report.relaunch(stream)
 
     async def _look_at_late(self, now: datetime) -> None:
         """Say what was written to finished files after all."""
         while self._late and (now >= self._late[0][1] or len(self._late) > LATE):
-            stream, _ = self._late.popleft()
+            stream = self._late[0][0]
             try:
                 size = await stream.held.size()
             except LogUnreadableError:
                 size = 0
+            self._late.popleft()
+            self._release(stream)
             if size > stream.offset:
                 reason = "written after the log had been replaced and its old file had been quiet"
-                self._gap(stream.generation, stream.offset, size, reason, now)
-            self._release(stream)
+                self._report.gap(stream.generation, stream.offset, size, reason)
 
     # Whether the path still names the file.
 
-    async def _look_at_path(self, now: datetime) -> None:
+    async def _look_at_path(self, now: datetime) -> bool:
+        """True where it must be looked at once more: the held file turned out to have been written anew."""
         tip = self._streams[-1]
-        if len(self._streams) >= STREAMS or tip.short_at is not None:
-            return
-        if len(self._streams) > 1:
+        if len(self._streams) >= STREAMS:
+            return False
+        if len(self._streams) > 1 or tip.size == tip.start:
             tip.size = await tip.held.size()
-        elif tip.offset < tip.size:
-            return  # what is held is not lost: first things first
+        if len(self._streams) == 1 and tip.offset < tip.size:
+            return False  # what is held cannot be lost: first things first
         path = await search.stat(self._host, self._path)
-        after = tip.size if path is None or path.size <= tip.size else await tip.held.size()
-        sight = Sight(
-            size=tip.size, path=path, size_after=after, held=tip.inode, seen=tip.seen, changed_at=tip.changed_at, now=now
-        )
-        move, _ = decide.compare(sight)
         if path is None:
-            self._miss(now)
-        elif move is Move.KEEP:
-            self._found(now)
-            if path != tip.seen:
-                tip.seen, tip.changed_at = path, now
-        else:
-            await self._compare(tip, move, now)
+            self._miss()
+            # The last chance to see that it was written anew with the same size: a rotated file is not looked at again.
+            if self._misses == 1 and not await is_same(tip.held, tip.place()):
+                await self._rewritten(tip, now)
+            return False
+        after = tip.size if path.size <= tip.size else await tip.held.size()
+        sight = Sight(
+            size=tip.size,
+            path=path,
+            size_after=after,
+            held=tip.inode,
+            seen=tip.seen,
+            changed_at=tip.changed_at,
+            now=now,
+        )
+        move = decide.compare(sight)
+        if move is not Move.KEEP:
+            return await self._compare(tip, move, now) is Verdict.REWRITTEN
+        self._found()
+        if path != tip.seen and tip.short_at is None:
+            tip.seen, tip.changed_at = path, now
+            tip.since = max(tip.since, path.mtime)
+        return False
 
-    async def _compare(self, tip: Stream, move: Move, now: datetime) -> None:
-        opened = await self._open(now)
+    async def _compare(self, tip: Stream, move: Move, now: datetime) -> Verdict | None:
+        """Open what the path names, and act upon what its bytes say; None where it cannot be opened."""
+        opened = await self._open()
         if opened is None:
-            return
+            return None
         try:
-            if tip.offset == 0:
-                await tip.reread_beginning()
+            sound = tip.offset > 0 or await tip.reread_beginning()
             place = tip.place()
-            verdict = await self._judge(tip, opened, place, move)
+            verdict = await self._judge(tip, opened, place, move) if sound else Verdict.REWRITTEN
         except BaseException:
             self._let_go.append(opened.handle)
             raise
         if verdict is Verdict.SAME:
-            self._adopt(tip, opened, None if move is Move.SETTLE else now)
-            if move is Move.OTHER and not place.prefix_length:
-                tip.generation += 1
-                tip.why = _REPLACED
-                if len(self._streams) == 1:
-                    self._begin(tip, now)
+            # Held from now on is the path's file: an editor, or a writer that copies, may have put it there.
+            self._release(tip)
+            tip.handle, tip.inode, tip.seen = opened.handle, opened.stat.inode, opened.stat
+            tip.changed_at = None if move is Move.SETTLE else now
         elif verdict is Verdict.REPLACED:
-            await self._replaced(tip, opened, place, now)
+            before = [*self._done, *(stream.place() for stream in tuple(self._streams)[:-1])]
+            found = await succession.replaced(self._host, self._path, tip, before, opened, now)
+            tip.moved_at, tip.quiet, tip.grew_at = now, 0, now
+            tip.ended = not place.prefix_length
+            if found.instead is not None:
+                self._release(tip)
+                tip.handle = found.instead
+            self._line_up(found)
         else:
-            await self._rewritten(tip, opened.handle, now)
+            self._let_go.append(opened.handle)
+            await self._rewritten(tip, now)
+        return verdict
 
     async def _judge(self, tip: Stream, opened: Opened, place: Place, move: Move) -> Verdict:
+        nothing_read = not place.prefix_length
         path_matches = await is_same(opened.handle, place)
-        twin = None
-        if path_matches and move is not Move.SETTLE and place.prefix_length:
-            twin = await search.twin(self._host, await search.siblings(self._host, self._path), place, tip)
-        if path_matches and twin is None:
+        other = nothing_read and move is Move.OTHER
+        if path_matches and not nothing_read and move is not Move.SETTLE:
+            beside = await search.siblings(self._host, self._path)
+            other = await search.twin(self._host, beside, place, tip) is not None
+        if path_matches and not other:
             return Verdict.SAME
         held_matches = await is_same(tip.held, place)
-        return decide.judge(path_matches=path_matches, held_matches=held_matches, twin=twin is not None)
+        return decide.judge(path_matches=path_matches, held_matches=held_matches, twin=other)
 
-    def _adopt(self, stream: Stream, opened: Opened, changed_at: datetime | None) -> None:
-        """Go on in a file with the same text: an editor or a copying writer put it in the place of the held one."""
-        self._release(stream)
-        stream.handle, stream.inode, stream.seen = opened.handle, opened.stat.inode, opened.stat
-        stream.changed_at = changed_at
-
-    async def _replaced(self, tip: Stream, opened: Opened, place: Place, now: datetime) -> None:
-        """The held file lost its name: read it to its end, then those that came and went, then the one at the path."""
-        fresh: list[Stream] = []
-        try:
-            since = tip.seen.mtime if tip.seen else 0
-            beside = await search.siblings(self._host, self._path)
-            held = await search.where(self._host, beside, place, tip)
-            between = rotation.after(held, beside, since) if held else rotation.unseen(beside, since)
-            await self._line_up(fresh, tip.generation, between, now)
-            await self._add_path(fresh, tip.generation, opened, _REPLACED, now)
-        except BaseException:
-            self._let_go += [opened.handle, *(stream.held for stream in fresh)]
-            raise
-        tip.moved_at, tip.quiet, tip.grew_at = now, 0, now
-        self._streams.extend(fresh)
-
-    async def _rewritten(self, stream: Stream, handle: LogHandle, now: datetime) -> None:
-        """Its text is gone. The rest of it may lie in a copy; then the file begins anew."""
+    async def _rewritten(self, stream: Stream, now: datetime) -> None:
+        """The text of this file is gone. Read what of it lies in a copy, and then the file anew."""
         if stream is not self._streams[-1]:
-            self._gap(stream.generation, stream.offset, None, "it was truncated after it had lost its name", now)
-            self._next(now)
+            self._report.gap(stream.generation, stream.offset, None, "it was truncated after it had lost its name")
+            self._next(Drain.DONE, now)
             return
-        fresh: list[Stream] = []
-        try:
-            await self._rest_of(stream, fresh, now)
-            generation = fresh[-1].generation if fresh else stream.generation
-            anew = await Stream.open(handle, generation + 1, 0, now)
-        except BaseException:
-            self._let_go += [each.held for each in fresh]
-            if handle is not stream.handle:
-                self._let_go.append(handle)
-            raise
-        anew.inode, anew.why = stream.inode, _TRUNCATED
-        if handle is not stream.handle:
-            self._release(stream)
+        found = await succession.rewritten(self._host, self._path, stream, now)
         stream.handle = None
-        self._passed.append(stream)
         self._streams.pop()
-        self._streams.extend([*fresh, anew])
-        if not fresh:
-            reason = f"{_TRUNCATED}: what was written after the last look is in no copy beside it"
-            self._gap(stream.generation, stream.offset, None, reason, now)
-            if len(self._streams) == 1:
-                self._begin(anew, now)
+        self._passed.append(stream)
+        self._done.append(stream.place())
+        first = not self._streams
+        self._line_up(found)
+        if not found.rest:
+            reason = f"{TRUNCATED}: what was written after the last look is in no copy beside it"
+            self._report.gap(stream.generation, stream.offset, None, reason)
+            if first:
+                self._begin(self._streams[0], now)
 
-    async def _rest_of(self, stream: Stream, fresh: list[Stream], now: datetime) -> None:
-        """Open the copy that holds what was not read, and the copies that were made after it."""
-        since = stream.seen.mtime if stream.seen else 0
-        beside = await search.siblings(self._host, self._path)
-        recent = [s for s in rotation.oldest_first(beside) if s.stat.mtime >= since]
-        found = await search.find(self._host, recent, stream.place())
-        if found is None:
-            return
-        sibling, handle = found
-        rest = await _opened(handle, stream.generation, stream.offset, now, _TRUNCATED)
-        rest.old_until, rest.ended = stream.old_until, True
-        fresh.append(rest)
-        await self._line_up(fresh, stream.generation, rotation.after(sibling, beside, since), now)
+    def _line_up(self, found: Succession) -> None:
+        self._streams.extend(found.streams)
+        for generation, reason in found.missing:
+            self._report.gap(generation, 0, None, reason)
 
     # Taking a log up: for the first time, after a loss, or from a checkpoint.
 
-    async def _take_up(self, now: datetime) -> bool:
-        """Open the log where it stands; False where there is none."""
-        opened = await self._open(now)
-        place = self._place
+    async def _take_up(self, now: datetime) -> None:
+        """Open the log and go on where it was left; where nothing is found, the standing says so."""
+        opened, place = await self._open(), self._place
         if place is None:
             if opened is not None:
-                await self._take_first(opened, now)
-        elif opened is not None and await self._is_path(opened, place):
-            stream = await _opened(opened.handle, place.generation, place.offset, now, "")
-            self._know(stream, opened, now)
-            stream.old_until = self._old_until
-            self._streams.append(stream)
-        else:
-            await self._search(place, opened, now)
-        return bool(self._streams)
+                self._streams.append(await self._first(opened, now))
+            return
+        if opened is not None:
+            try:
+                stream = await succession.at_path(opened, place.generation, place.offset, "", now)
+            except BaseException:
+                self._let_go.append(opened.handle)
+                raise
+            if stream.proves(place):
+                stream.old_until = self._old_until
+                self._streams.append(stream)
+                return
+        await self._return(place, opened, now)
 
-    async def _is_path(self, opened: Opened, place: Place) -> bool:
-        try:
-            return await is_same(opened.handle, place)
-        except BaseException:
-            self._let_go.append(opened.handle)
-            raise
-
-    async def _take_first(self, opened: Opened, now: datetime) -> None:
+    async def _first(self, opened: Opened, now: datetime) -> Stream:
         try:
             size = await opened.handle.size()
+            start = 0 if self._absent else decide.first_offset(size, self._window)
+            stream = await succession.at_path(opened, 1, start, "", now)
         except BaseException:
             self._let_go.append(opened.handle)
             raise
-        start = 0 if self._absent else decide.first_offset(size, self._window)
-        stream = await _opened(opened.handle, 1, start, now, "")
         stream.old_until = 0 if self._absent else size
-        self._know(stream, opened, now)
-        self._streams.append(stream)
+        return stream
 
-    async def _search(self, place: Place, opened: Opened | None, now: datetime) -> None:
-        """The path names another file than the one that was read: look for that one beside it."""
-        fresh: list[Stream] = []
-        start, found = 0, None
-        try:
-            beside = await search.siblings(self._host, self._path)
-            found = await search.find(self._host, reversed(rotation.oldest_first(beside)), place)
-            if found is not None:
-                sibling, handle = found
-                fresh.append(await _opened(handle, place.generation, place.offset, now, ""))
-                between = rotation.after(sibling, beside, sibling.stat.mtime)
-                await self._line_up(fresh, place.generation, between, now)
-            elif opened is not None:
-                start = decide.first_offset(await opened.handle.size(), self._window)
-            if opened is not None:
-                await self._add_path(fresh, place.generation, opened, _AWAY if found is None else _REPLACED, now, start)
-        except BaseException:
-            self._let_go += [*([opened.handle] if opened else []), *(stream.held for stream in fresh)]
-            raise
-        if not fresh:
+    async def _return(self, place: Place, opened: Opened | None, now: datetime) -> None:
+        """The path does not name the file that was read: go on in that one, if it is found, or say that it is lost."""
+        found = await succession.returned(self._host, self._path, place, opened, window=self._window, now=now)
+        if not found.streams:
             return
-        self._streams.extend(fresh)
-        if found is not None:
-            fresh[0].old_until = self._old_until
-            fresh[0].moved_at = now if len(fresh) > 1 else None
-            fresh[-1].ended = False
+        self._line_up(found)
+        head = self._streams[0]
+        if found.rest:
+            head.old_until = self._old_until
             return
-        self._gap(place.generation, place.offset, None, _AWAY, now)
-        self._begin(fresh[0], now)
-        if start:
-            reason = f"more than {self._window} bytes were written while nobody looked: only the last of them were read"
-            self._gap(fresh[0].generation, 0, start, reason, now)
+        self._report.gap(place.generation, place.offset, None, f"{AWAY}, and the rest of it is in no file beside it")
+        self._begin(head, now)
+        if head.start:
+            reason = f"more than {self._window} bytes came while nobody looked: only the last of them were read"
+            self._report.gap(head.generation, 0, head.start, reason)
 
-    async def _line_up(
-        self, fresh: list[Stream], generation: int, siblings: tuple[Sibling, ...], now: datetime
-    ) -> None:
-        """Open whole files that came and went, oldest first, as the generations after this one."""
-        for sibling in siblings:
-            generation += 1
-            try:
-                handle = await self._host.open_log(sibling.path)
-            except LogUnreadableError as error:
-                self._gap(generation, 0, None, f"it came and went, and cannot be read: {error.reason}", now)
-                continue
-            stream = await _opened(handle, generation, 0, now, _REPLACED)
-            stream.moved_at, stream.ended = now, True
-            fresh.append(stream)
+    # What is held, and what is let go.
 
-    async def _add_path(
-        self, fresh: list[Stream], generation: int, opened: Opened, why: str, now: datetime, start: int = 0
-    ) -> None:
-        generation = fresh[-1].generation if fresh else generation
-        stream = await Stream.open(opened.handle, generation + 1, start, now)
-        stream.why = why
-        self._know(stream, opened, now)
-        fresh.append(stream)
-
-    def _know(self, stream: Stream, opened: Opened, now: datetime) -> None:
-        stream.inode, stream.seen, stream.changed_at = opened.stat.inode, opened.stat, now
-
-    # What is told, and what is let go.
-
-    async def _open(self, now: datetime) -> Opened | None:
+    async def _open(self) -> Opened | None:
         try:
             opened = await search.open_at(self._host, self._path)
         except LogUnreadableError as error:
-            self._stand(LogState.DENIED, error.reason, now)
+            self._report.stand(LogState.DENIED, error.reason)
             return None
         if opened is None:
-            self._miss(now)
+            self._miss()
         else:
-            self._found(now)
+            self._found()
         return opened
 
-    def _miss(self, now: datetime) -> None:
+    def _miss(self) -> None:
         self._misses += 1
         if not self._streams:
             self._absent = self._absent or self._place is None
         # Between the two steps of a rotation the path names nothing for a moment.
         if not self._streams or self._misses > 1:
-            self._stand(LogState.MISSING, f"no file {self._path}: waiting until there is one", now)
+            self._report.stand(LogState.MISSING, f"no file {self._path}: waiting until there is one")
 
-    def _found(self, now: datetime) -> None:
+    def _found(self) -> None:
         self._misses = 0
-        self._stand(LogState.LIVE, "followed", now)
+        self._report.stand(LogState.LIVE, "followed")
 
-    def _stand(self, state: LogState, detail: str, now: datetime) -> None:
-        if state is not self._standing:
-            self._standing = state
-            self._events.append(LogStanding(state=state, detail=detail, at=now))
+    def _here(self) -> Place | None:
+        return self._streams[0].place() if self._streams else self._place
 
-    def _gap(self, generation: int, start: int, end: int | None, reason: str, now: datetime) -> None:
-        self._events.append(Gap(generation=generation, start=start, end=end, reason=reason, at=now))
-
-    def _mark(self) -> _Mark:
-        head = self._streams[0] if self._streams else None
-        return _Mark(
-            place=head.place() if head else self._place,
-            old_until=head.old_until if head else self._old_until,
-            standing=self._standing,
-            absent=self._absent,
-        )
+    def _here_old(self) -> int:
+        return self._streams[0].old_until if self._streams else self._old_until
 
     def _drop(self) -> None:
         """Let every handle go; the next poll finds the file again by what was read of it."""
-        mark = self._mark()
-        self._place, self._old_until = mark.place, mark.old_until
+        self._place, self._old_until = self._here(), self._here_old()
         if self._streams:
             self._passed.append(self._streams[0])
         for stream in (*self._streams, *(late for late, _ in self._late)):
@@ -534,26 +396,3 @@ class FileFollower:
     async def _close_let_go(self) -> None:
         while self._let_go:
             await self._let_go.pop().close()
-
-    def _checkpoint(self, place: Place) -> Checkpoint:
-        return Checkpoint(
-            target=self._target,
-            path=self._path,
-            generation=place.generation,
-            offset=place.offset,
-            prefix=place.prefix,
-            prefix_length=place.prefix_length,
-            witness=place.witness,
-            witness_length=place.witness_length,
-        )
-
-
-def _place(checkpoint: Checkpoint) -> Place:
-    return Place(
-        generation=checkpoint.generation,
-        offset=checkpoint.offset,
-        prefix=checkpoint.prefix,
-        prefix_length=checkpoint.prefix_length,
-        witness=checkpoint.witness,
-        witness_length=checkpoint.witness_length,
-    )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from watchd.follow import decide, hole
 from watchd.follow.decide import Shrink
 from watchd.follow.report import Report
-from watchd.follow.stream import WITNESS, Stream, is_same, read_whole
+from watchd.follow.stream import OVERLAP, Stream, is_same, read_whole
 
-BLOCK = 261_120 - WITNESS
+BLOCK = 261_120 - OVERLAP
 """bytes of one block: with its proof it is one read of OpenSSH's sftp-server, which gives at most 261,120"""
 
 
 async def read(stream: Stream, budget: int, report: Report) -> tuple[int, bool]:
     """Hand on at most `budget` bytes; what is left of the budget, and False where the file has other text now."""
     stream.size = await stream.held.size()
-    if stream.size < stream.offset:
+    if stream.size < max(stream.offset, len(stream.prefix)):
         return budget, not await _is_truncated(stream, report)
     if stream.short_at is not None:
         stream.short_at = None
@@ -33,6 +33,8 @@ async def read(stream: Stream, budget: int, report: Report) -> tuple[int, bool]:
             break
         budget -= len(data)
         if stream.offset == stream.start and data[0] == 0:
+            if not await stream.reread_beginning():
+                return budget, False
             data = await _skip_hole(stream, data, report)
         if data:
             report.block(stream, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from watchd.follow.stream import Stream
 from watchd.model import Block, Event, Gap, LogStanding, LogState, Relaunch
@@ -14,7 +14,7 @@ class Report:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.standing: LogState | None = None
-        self.now = datetime.min
+        self.now = datetime.min.replace(tzinfo=UTC)
 
     def begin(self, now: datetime) -> None:
         """Another poll; its events have this time."""
@@ -24,9 +24,7 @@ class Report:
     def block(self, stream: Stream, data: bytes) -> None:
         """Hand on the next bytes of a stream, which goes on behind them."""
         old = stream.offset < stream.old_until
-        self.events.append(
-            Block(generation=stream.generation, offset=stream.offset, data=data, at=self.now, old=old)
-        )
+        self.events.append(Block(generation=stream.generation, offset=stream.offset, data=data, at=self.now, old=old))
         stream.advance(data)
 
     def gap(self, generation: int, start: int, end: int | None, reason: str) -> None:

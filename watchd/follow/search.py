@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from watchd.errors import LogUnreadableError
 from watchd.follow import rotation
 from watchd.follow.rotation import Sibling
-from watchd.follow.stream import Place, is_same
+from watchd.follow.stream import EVER, Place, Stream
 from watchd.hosts.base import FileStat, LogHandle, LogHost
 
 LIMIT = 20
@@ -83,8 +84,10 @@ async def siblings(host: LogHost, log: str) -> tuple[Sibling, ...]:
     return tuple(found)
 
 
-async def find(host: LogHost, candidates: Iterable[Sibling], place: Place) -> tuple[Sibling, LogHandle] | None:
-    """The first of these files that has the text that was read, open. Raises HostError."""
+async def find(
+    host: LogHost, candidates: Iterable[Sibling], place: Place, now: datetime
+) -> tuple[Sibling, Stream] | None:
+    """The first of these files that has the text that was read, open at that place. Raises HostError."""
     if not place.prefix_length:
         return None  # of an empty file nothing was read: any file would do
     for candidate in candidates:
@@ -93,8 +96,9 @@ async def find(host: LogHost, candidates: Iterable[Sibling], place: Place) -> tu
         handle = None
         try:
             handle = await host.open_log(candidate.path)
-            if await is_same(handle, place):
-                return candidate, handle
+            stream = await Stream.open(handle, place.generation, place.offset, now)
+            if stream.proves(place):
+                return candidate, stream
         except LogUnreadableError:
             pass
         except BaseException:
@@ -106,11 +110,15 @@ async def find(host: LogHost, candidates: Iterable[Sibling], place: Place) -> tu
     return None
 
 
-async def where(host: LogHost, beside: Sequence[Sibling], place: Place, held: Held) -> Sibling | None:
-    """Which of these files is the one held open. Raises HostError."""
-    if held.inode is not None:
-        return next((s for s in beside if s.stat.inode == held.inode), None)
-    return await _closed(find(host, reversed(rotation.oldest_first(beside)), place))
+async def where(
+    host: LogHost, beside: Sequence[Sibling], place: Place, inode: tuple[int, int] | None
+) -> Sibling | None:
+    """Which of these files is the one held open, or has its text. Raises HostError."""
+    if inode is not None:
+        itself = next((s for s in beside if s.stat.inode == inode), None)
+        if itself is not None:
+            return itself
+    return await _closed(find(host, reversed(rotation.oldest_first(beside)), place, EVER))
 
 
 async def twin(host: LogHost, beside: Sequence[Sibling], place: Place, held: Held) -> Sibling | None:
@@ -127,12 +135,12 @@ async def twin(host: LogHost, beside: Sequence[Sibling], place: Place, held: Hel
         if s.stat.size == held.size
         and (seen is None or (s.stat.mtime == seen.mtime if seen.size == held.size else s.stat.mtime >= seen.mtime))
     ]
-    return await _closed(find(host, exact, place))
+    return await _closed(find(host, exact, place, EVER))
 
 
-async def _closed(finding: Awaitable[tuple[Sibling, LogHandle] | None]) -> Sibling | None:
+async def _closed(finding: Awaitable[tuple[Sibling, Stream] | None]) -> Sibling | None:
     found = await finding
     if found is None:
         return None
-    await found[1].close()
+    await found[1].held.close()
     return found[0]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from watchd.hosts.base import FileStat, LogHandle
+from watchd.model import Checkpoint
 
 PREFIX = 1024
 """bytes at the beginning by which a file is known again"""
 WITNESS = 64
 """bytes before an offset that tell a file that was truncated and regrown from the one that was read"""
+OVERLAP = 512
+"""bytes before an offset that are read again with those behind it: the same proof, while the file is held"""
 RECENT = 32 * 1024
 """bytes kept of what was handed out last: a checkpoint mostly lies there"""
+EVER = datetime.min.replace(tzinfo=UTC)
+"""a time for streams that are opened only to look"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +33,29 @@ class Place:
     witness_length: int
 
 
+def place_of(checkpoint: Checkpoint) -> Place:
+    """The place that a checkpoint speaks of."""
+    return Place(
+        generation=checkpoint.generation,
+        offset=checkpoint.offset,
+        prefix=checkpoint.prefix,
+        prefix_length=checkpoint.prefix_length,
+        witness=checkpoint.witness,
+        witness_length=checkpoint.witness_length,
+    )
+
+
 class Stream:
     """An open file. `offset` is the next byte to hand out; `start` the first one that was handed out here.
 
     generation  its number in the log's history
     old_until   bytes before this offset lay there before the log was first seen
     prefix      its first bytes, at most PREFIX
-    recent      the bytes before `offset`, at least WITNESS of them where there are so many
+    recent      the bytes before `offset`, at least OVERLAP of them where there are so many
     inode       device and inode where known
     seen        the path when it last was known to name this file
     changed_at  when that last changed, None once it was compared
+    since       whole seconds since 1970 on the host: a file beside the log not written after this came before it
     size        as last seen
     quiet       polls in a row in which it did not grow
     moved_at    when it was found to have lost its name, None while it has it
@@ -56,6 +74,7 @@ class Stream:
         self.inode: tuple[int, int] | None = None
         self.seen: FileStat | None = None
         self.changed_at: datetime | None = None
+        self.since = 0
         self.size = start
         self.quiet = 0
         self.grew_at = now
@@ -69,8 +88,16 @@ class Stream:
         """Begin at `start`, with the file's beginning and the bytes before `start` read as proof."""
         stream = cls(handle, generation, start, now)
         stream.prefix = await read_whole(handle, 0, PREFIX)
-        stream.recent = await read_whole(handle, start - min(WITNESS, start), min(WITNESS, start))
+        stream.recent = await read_whole(handle, start - min(OVERLAP, start), min(OVERLAP, start))
         return stream
+
+    def proves(self, place: Place) -> bool:
+        """Whether a stream that was opened at this place found there what was read before."""
+        witness = self.recent[len(self.recent) - place.witness_length :] if place.witness_length else b""
+        prefix = self.prefix[: place.prefix_length]
+        return (len(witness), len(prefix)) == (place.witness_length, place.prefix_length) and (
+            (digest(witness), digest(prefix)) == (place.witness, place.prefix)
+        )
 
     @property
     def held(self) -> LogHandle:
@@ -83,11 +110,13 @@ class Stream:
 
         The bytes before `offset` are read along, so the proof costs no request of its own.
         """
-        witness = self.recent[-WITNESS:]
-        data = await self.held.read(self.offset - len(witness), len(witness) + length)
-        if len(data) < len(witness):
+        before = self.recent[-OVERLAP:]
+        data = await self.held.read(self.offset - len(before), len(before) + length)
+        if len(data) < len(before):
             return b""
-        return data[len(witness) :] if data.startswith(witness) else None
+        fresh = data[len(before) :]
+        known = self.prefix[self.offset : self.offset + len(fresh)]
+        return fresh if data.startswith(before) and fresh.startswith(known) else None
 
     def advance(self, data: bytes) -> None:
         """`data` was handed out."""
@@ -100,11 +129,15 @@ class Stream:
     async def skip(self, offset: int) -> None:
         """Go on at `offset`; what lies before it is not handed out."""
         self.offset = offset
-        self.recent = await read_whole(self.held, offset - min(WITNESS, offset), min(WITNESS, offset))
+        self.recent = await read_whole(self.held, offset - min(OVERLAP, offset), min(OVERLAP, offset))
 
-    async def reread_beginning(self) -> None:
-        """Read the prefix again: a file of which nothing was handed out yet may have grown."""
-        self.prefix = await read_whole(self.held, 0, PREFIX)
+    async def reread_beginning(self) -> bool:
+        """Read the prefix again, of a file of which nothing was handed out; False where it is another one now."""
+        now = await read_whole(self.held, 0, PREFIX)
+        if not now.startswith(self.prefix):
+            return False
+        self.prefix = now
+        return True
 
     def place(self) -> Place:
         """Where reading stands."""

@@ -1,20 +1,20 @@
 """Which files come next, open and in order, once the held one is no longer the log.
 
-Every function opens files and gives them all to its caller, or, where it raises, closes those that it opened.
+Each function gives all files that it opened to its caller, or closes them where it raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import TracebackType
 
 from watchd.errors import LogUnreadableError
 from watchd.follow import decide, rotation, search
 from watchd.follow.rotation import Sibling
 from watchd.follow.search import Opened
-from watchd.follow.stream import Place, Stream
+from watchd.follow.stream import EVER, Place, Stream
 from watchd.hosts.base import LogHandle, LogHost
 
 TRUNCATED = "the log was truncated in place"
@@ -22,97 +22,197 @@ REPLACED = "the log was replaced: its path names another file"
 AWAY = "the log was truncated or replaced while nobody looked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place0:
-    """Where a log is."""
-
-    host: LogHost
-    path: str
+Beside = tuple[Sibling, ...]
 
 
 @dataclass(slots=True, kw_only=True)
 class Succession:
     """What comes after the held file.
 
-    streams   open files, in the order in which they are to be read; the last is the one at the path
+    streams   open files, in the order in which they are to be read; the last one is the log from now on
     rest      the first of them holds what was not read of the held file, under its generation
-    missing   generations of files that came and went and cannot be opened, and why
+    missing   files that came and went and cannot be opened: generation, and why
+    instead   the held file under the name that it has now, where that one holds more of its text
     """
 
     streams: list[Stream] = field(default_factory=list)
     rest: bool = False
     missing: list[tuple[int, str]] = field(default_factory=list)
+    instead: LogHandle | None = None
 
 
-class Finder:
-    """Looks for the files that come next beside one log."""
+async def replaced(
+    host: LogHost, path: str, held: Stream, before: Iterable[Place], opened: Opened, now: datetime
+) -> Succession:
+    """After `held`, which lost its name: files that came and went, then the one that was opened at the path.
 
-    def __init__(self, host: LogHost, path: str) -> None:
-        self._host = host
-        self._path = path
+    `before`: the ends of files that were the log before it.
+    """
 
-    async def replaced(self, held: Stream, place: Place, opened: Opened, now: datetime) -> Succession:
-        """After `held`, which lost its name: files that came and went, then the one that was opened at the path."""
-        async with _opening(opened.handle) as found:
-            since = held.seen.mtime if held.seen else 0
-            beside = await search.siblings(self._host, self._path)
-            known = await search.where(self._host, beside, place, held)
-            between = rotation.after(known, beside, since) if known else rotation.unseen(beside, since)
-            await self._open_whole(found, between, held.generation, now)
-            found.streams.append(await first(opened, _next(found, held.generation), now, REPLACED))
-            return found
+    async def once(beside: Beside, opening: _Opening) -> Succession:
+        # Asked in this order: what is written to the held file meanwhile cannot make it look like one that is new.
+        known = await search.where(host, beside, await _present(held.held), held.inode)
+        if known is not None:
+            between = rotation.after(known, beside, held.since)
+        else:
+            between = await _without(host, rotation.unseen(beside, held.since), before)
+        between = await _before(host, between, opened.handle, opened.stat.inode)
+        found = await _whole(host, between, held.generation, opening, now)
+        last = await at_path(opened, held.generation + len(between) + 1, 0, REPLACED, now)
+        last.since = _newest(between, last.since)
+        found.streams.append(last)
+        if known is not None and known.stat.size > held.size:
+            # An editor, or a writer that copies, had put this file in the place of the held one before it was renamed.
+            found.instead = await host.open_log(known.path)
+            opening.handles.append(found.instead)
+        return found
 
-    async def rewritten(self, held: Stream, handle: LogHandle, now: datetime) -> Succession:
-        """After `held`, whose text is gone: the rest in a copy, copies made after that one, then the file from 0."""
-        async with _opening(None if handle is held.handle else handle) as found:
-            since = held.seen.mtime if held.seen else 0
-            beside = await search.siblings(self._host, self._path)
-            recent = [s for s in rotation.oldest_first(beside) if s.stat.mtime >= since]
-            copy = await search.find(self._host, recent, held.place())
-            if copy is not None:
-                rest = await _open(found, copy[1], held.place(), now)
-                rest.old_until, rest.ended = held.old_until, True
-                found.rest = True
-                await self._open_whole(found, rotation.after(copy[0], beside, since), held.generation, now)
-            anew = await Stream.open(handle, _next(found, held.generation), 0, now)
-            anew.inode, anew.why = held.inode, TRUNCATED
-            found.streams.append(anew)
-            return found
+    return await _steady(host, path, once, opened)
 
-    async def returned(self, place: Place, opened: Opened | None, window: int, now: datetime) -> Succession:
-        """After a time in which nobody looked: the file of `place`, those that came and went, the one at the path.
 
-        Without the first of these the last one begins at most `window` bytes before its end.
-        """
-        async with _opening(opened and opened.handle) as found:
-            beside = await search.siblings(self._host, self._path)
-            known = await search.find(self._host, reversed(rotation.oldest_first(beside)), place)
-            start = 0
-            if known is not None:
-                rest = await _open(found, known[1], place, now)
-                found.rest = True
-                between = rotation.after(known[0], beside, known[0].stat.mtime)
-                await self._open_whole(found, between, place.generation, now)
-                rest.moved_at = now
-            elif opened is not None:
-                start = decide.first_offset(await opened.handle.size(), window)
+async def rewritten(host: LogHost, path: str, held: Stream, now: datetime) -> Succession:
+    """After `held`, whose text is gone: the rest in a copy, copies made after that one, then the file from 0."""
+    place, since = held.place(), held.since
+
+    async def once(beside: Beside, opening: _Opening) -> Succession:
+        recent = (sibling for sibling in rotation.oldest_first(beside) if sibling.stat.mtime >= since)
+        copy = await search.find(host, recent, place, now)
+        between: Beside = ()
+        if copy is not None:
+            opening.handles.append(copy[1].held)
+            between = await _before(host, rotation.after(copy[0], beside, since), held.held, held.inode)
+        found = await _whole(host, between, held.generation, opening, now)
+        if copy is not None:
+            rest = copy[1]
+            rest.old_until, rest.ended, rest.moved_at = held.old_until, True, now
+            found.streams.insert(0, rest)
+            found.rest = True
+        anew = await Stream.open(held.held, held.generation + len(between) + 1, 0, now)
+        anew.inode, anew.why, anew.since = held.inode, TRUNCATED, _newest(between, since)
+        found.streams.append(anew)
+        return found
+
+    return await _steady(host, path, once, None)
+
+
+async def returned(
+    host: LogHost, path: str, place: Place, opened: Opened | None, *, window: int, now: datetime
+) -> Succession:
+    """After a time in which nobody looked: the file of `place`, those that came and went, the one at the path.
+
+    Where the first of these is found nowhere, the last begins at most `window` bytes before its end.
+    """
+
+    async def once(beside: Beside, opening: _Opening) -> Succession:
+        known = await search.find(host, reversed(rotation.oldest_first(beside)), place, now)
+        between: Beside = ()
+        if known is not None:
+            opening.handles.append(known[1].held)
+            between = rotation.after(known[0], beside, known[0].stat.mtime)
             if opened is not None:
-                why = AWAY if known is None else REPLACED
-                found.streams.append(await first(opened, _next(found, place.generation), now, why, start))
-            elif found.streams:
-                # Nothing has the name: the newest that there is may still be written to.
-                found.streams[-1].moved_at, found.streams[-1].ended = None, False
-            return found
+                between = await _before(host, between, opened.handle, opened.stat.inode)
+        found = await _whole(host, between, place.generation, opening, now)
+        if known is not None:
+            known[1].moved_at = now
+            found.streams.insert(0, known[1])
+            found.rest = True
+        if opened is not None:
+            start = 0 if known else decide.first_offset(await opened.handle.size(), window)
+            generation = place.generation + len(between) + 1
+            last = await at_path(opened, generation, start, REPLACED if known else AWAY, now)
+            last.since = _newest(between, last.since)
+            found.streams.append(last)
+        elif found.streams:
+            # Nothing has the name: the newest that there is may still be written to.
+            found.streams[-1].moved_at, found.streams[-1].ended = None, False
+        return found
 
-    async def _open_whole(
-        self, found: Succession, siblings: Iterable[Sibling], generation: int, now: datetime
+    return await _steady(host, path, once, opened)
+
+
+async def _steady(
+    host: LogHost, path: str, once: Callable[[Beside, _Opening], Awaitable[Succession]], opened: Opened | None
+) -> Succession:
+    """What `once` makes of the files beside the log, when these are the same before and after: names move meanwhile."""
+    async with _Opening(*([opened.handle] if opened else [])) as kept:
+        for last in (False, False, True):
+            beside = await search.siblings(host, path)
+            async with _Opening() as opening:
+                found = await once(beside, opening)
+                if last or await search.siblings(host, path) == beside:
+                    return found
+                await opening.close()
+    raise AssertionError(kept)
+
+
+async def at_path(opened: Opened, generation: int, start: int, why: str, now: datetime) -> Stream:
+    """The file at the path, to be read from `start` on. Raises LogUnreadableError, HostError."""
+    stream = await Stream.open(opened.handle, generation, start, now)
+    stream.why = why
+    stream.inode, stream.seen, stream.changed_at = opened.stat.inode, opened.stat, now
+    stream.since = opened.stat.mtime
+    return stream
+
+
+def _newest(siblings: Beside, since: int) -> int:
+    return max([since, *(sibling.stat.mtime for sibling in siblings)])
+
+
+async def _before(host: LogHost, siblings: Beside, handle: LogHandle, inode: tuple[int, int] | None) -> Beside:
+    """Those before the open file: it may have lost its name since it was opened, and stand among them."""
+    if not siblings:
+        return ()
+    itself = await search.where(host, siblings, await _present(handle), inode)
+    return siblings[: siblings.index(itself)] if itself else siblings
+
+
+async def _without(host: LogHost, siblings: Beside, places: Iterable[Place]) -> Beside:
+    """Those that were not read up to one of these places."""
+    for place in places if siblings else ():
+        itself = await search.where(host, siblings, place, None)
+        siblings = tuple(sibling for sibling in siblings if sibling is not itself)
+    return siblings
+
+
+async def _present(handle: LogHandle) -> Place:
+    """The end of the file as it is now."""
+    return (await Stream.open(handle, 0, await handle.size(), EVER)).place()
+
+
+async def _whole(
+    host: LogHost, siblings: Iterable[Sibling], generation: int, opening: _Opening, now: datetime
+) -> Succession:
+    """Open files to be read from beginning to end, as the generations after this one."""
+    found = Succession()
+    for sibling in siblings:
+        generation += 1
+        try:
+            handle = await host.open_log(sibling.path)
+        except LogUnreadableError as error:
+            found.missing.append((generation, f"it came and went, and cannot be read: {error.reason}"))
+            continue
+        opening.handles.append(handle)
+        stream = await Stream.open(handle, generation, 0, now)
+        stream.moved_at, stream.ended, stream.why = now, True, REPLACED
+        found.streams.append(stream)
+    return found
+
+
+class _Opening:
+    """Closes what was opened where something goes wrong before it is given away."""
+
+    def __init__(self, *handles: LogHandle) -> None:
+        self.handles = list(handles)
+
+    async def close(self) -> None:
+        for handle in self.handles:
+            await handle.close()
+
+    async def __aenter__(self) -> _Opening:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for sibling in siblings:
-            generation += 1
-            try:
-                handle = await self._host.open_log(sibling.path)
-            except LogUnreadableError as error:
-                found.missing.append((generation, error.reason))
-                continue
-            whole = await _open(found, handle, None, now, generation)
-            whole.moved_at, whole.ended, whole.why = now, True, REPLACED
+        if kind is not None:
+            await self.close()

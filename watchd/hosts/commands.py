@@ -10,7 +10,7 @@ and since an answer without its end frame was cut off and must never be taken fo
     @@watchd-NONCE 0 end s1 0       s: exit status of the command; t: of a `tail` in front of it, where that failed; a count
     @@watchd-NONCE done
 
-The session ends itself: a reader on its stdin kills the process group when the connection goes away.
+The session ends itself: a reader on its stdin kills its process group when the connection goes away.
 
 `Processes` answers with the lines of /proc/PID/stat, an empty line, and then either
 
@@ -56,6 +56,10 @@ COMMAND_LINES = 'grep -a -H -z "" /proc/[0-9]*/cmdline'
 HEADED_COMMAND_LINES = "head -c 4096 /proc/[0-9]*/cmdline"
 NUL_LINES = "[ \"$(printf 'a\\0' | grep -a -z a 2>/dev/null | tr '\\0' x)\" = ax ]"
 """Whether this grep ends its lines with NUL: BusyBox may lack -z, or know it and write a newline all the same."""
+
+END_GROUP = "kill -9 -$$ || kill -9 $$"
+"""sshd makes each session the leader of a process group of its own; where somebody else's group were ours, it would not
+be named so, and only the script ends."""
 
 KIB = 1024
 
@@ -147,7 +151,7 @@ def script(questions: Sequence[Question], nonce: str) -> str:
     pieces = "".join(_framed(i, questions[i], nonce) for i in order)
     return (
         "LC_ALL=C; export LC_ALL; exec 9<&0 </dev/null 5>&1; "
-        "(while read -r x; do :; done; kill -9 0) <&9 >/dev/null 2>&1 5>&- & w=$!; exec 9<&-; "
+        f"(while read -r x; do :; done; {END_GROUP}) <&9 >/dev/null 2>&1 5>&- & w=$!; exec 9<&-; "
         f"{pieces}printf '\\n{OURS}{nonce} done\\n'; kill $w"
     )
 

@@ -25,8 +25,9 @@ from watchd.model import ByteStream, Dialer, Outcome, Question, ReadLog, ReadSou
 __all__ = ["SshAddress", "SshHost", "is_host_name"]
 
 CLOSE_S = 1.0
-SESSIONS = 3
-"""Command sessions at a time on one connection: of the usual ten, the rest belongs to whoever follows logs."""
+COMMAND_SESSIONS = 3
+FILE_SESSIONS = 2
+"""At a time on one connection: of the usual ten, the rest belongs to whoever follows logs."""
 
 
 class _Link:
@@ -35,7 +36,8 @@ class _Link:
     def __init__(self, name: str, user: str, connection: asyncssh.SSHClientConnection, client: Client) -> None:
         self.name, self.user, self.connection, self.client = name, user, connection, client
         self.logs = Files(name, user, connection)
-        self.sessions = asyncio.Semaphore(SESSIONS)
+        self.running = asyncio.Semaphore(COMMAND_SESSIONS)
+        self.reading = asyncio.Semaphore(FILE_SESSIONS)
         self.refuses_exec = ""
 
     @property
@@ -130,7 +132,7 @@ class SshHost:
         if not link.refuses_exec:
             try:
                 async with asyncio.timeout_at(give_up):
-                    await link.sessions.acquire()
+                    await link.running.acquire()
             except TimeoutError:
                 return [
                     replies.unanswered(q, "exec", "no session was free in time", Outcome.TIMED_OUT) for q in questions
@@ -141,7 +143,7 @@ class SshHost:
             except ssh_exec.ExecRefusedError as error:
                 link.refuses_exec = str(error)
             finally:
-                link.sessions.release()
+                link.running.release()
         # The host runs nothing for this user: what files can tell is read, and the founding commands are done here.
         readable = [q for q in questions if ssh_read.reads(q)]
         read = iter(await self._read(link, readable, max(0.0, give_up - loop.time())))
@@ -151,18 +153,19 @@ class SshHost:
         """Replies from files, read one after the other on a session of their own: what a log names may be a trap."""
         if not questions:
             return []
-        beside = Files(self.name, link.user, link.connection)
         found: list[Reply] = []
         try:
-            async with asyncio.timeout(limit_s):
-                for question in questions:
-                    found += [await ssh_read.answer(beside, question)]
+            async with asyncio.timeout(limit_s), link.reading:
+                beside = Files(self.name, link.user, link.connection, beside=True)
+                try:
+                    for question in questions:
+                        found += [await ssh_read.answer(beside, question)]
+                finally:
+                    beside.close()
         except TimeoutError:
             late = questions[len(found) :]
             why = f"not answered within {limit_s:.3g} s"
             found += [replies.unanswered(q, "sftp", why, Outcome.TIMED_OUT) for q in late]
-        finally:
-            beside.close()
         return found
 
     async def open_log(self, path: str) -> LogHandle:

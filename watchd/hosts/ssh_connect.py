@@ -114,8 +114,9 @@ async def plan(address: SshAddress) -> Plan:
     if address.identity is not None:
         given |= {"client_keys": [address.identity], "agent_path": None}
     try:
-        options = await asyncssh.SSHClientConnectionOptions.construct(**given)
-        known, known_path = await asyncio.to_thread(_known_hosts, address, options.known_hosts)
+        async with asyncio.timeout(address.connect_timeout_s):
+            options = await asyncssh.SSHClientConnectionOptions.construct(**given)
+            known, known_path = await asyncio.to_thread(_known_hosts, address, options.known_hosts)
     except ssh_errors.FOREIGN as error:
         place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
         raise HostRefusedError(address.name, f"cannot be used: {place}{ssh_errors.words(error)}") from error
@@ -248,7 +249,7 @@ async def open_connection(
 def _failure(address: SshAddress, plan: Plan, client: Client, error: BaseException) -> HostError:
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _key_failure(address, plan, client, error)
-    if isinstance(error, asyncssh.PermissionDenied):
+    if isinstance(error, asyncssh.PermissionDenied) or "authentication failures" in str(error):
         return HostRefusedError(
             address.name, f"user {plan.user} is not let in at {plan.where}; offered was {plan.keys}"
         )

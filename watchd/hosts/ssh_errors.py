@@ -6,7 +6,7 @@ import socket
 
 import asyncssh
 
-from watchd.errors import HostError, HostLostError, HostRefusedError, HostUnreachableError, WatchdError
+from watchd.errors import HostError, HostLostError, HostRefusedError, HostUnreachableError
 
 # SFTP status codes that speak of a path or a file and not of the connection.
 FILE_ERRORS: tuple[type[Exception], ...] = (asyncssh.SFTPError,)
@@ -65,9 +65,9 @@ CONNECT_FAILED = 2
 _CLOSED = ("SSH connection closed", "Connection lost", "Connection closed")
 
 
-def translated(host: str, error: BaseException) -> WatchdError:
+def translated(host: str, error: BaseException) -> HostError:
     """The same failure as one of ours, for something asked over a connection that was there."""
-    if isinstance(error, WatchdError):
+    if isinstance(error, HostError):
         return error
     text = words(error)
     if isinstance(error, asyncssh.ChannelOpenError):
@@ -118,6 +118,8 @@ def unreachable(host: str, where: str, error: BaseException, limit_s: float, *, 
 
 def words(error: BaseException) -> str:
     """The error's own text on one line, at most 300 characters: parts of it come from the host."""
+    if isinstance(error, TimeoutError) and not str(error):
+        return "no answer in time"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     text = "".join(c if c.isprintable() else " " for c in text or type(error).__name__)
     return text[:300]

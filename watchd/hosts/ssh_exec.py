@@ -79,7 +79,7 @@ async def ask(
         pass
     except ssh_errors.FOREIGN as error:
         failure = ssh_errors.translated(host, error)
-        missing = (Outcome.REFUSED if isinstance(failure, HostRefusedError) else Outcome.LOST, str(failure))
+        missing = (Outcome.REFUSED if isinstance(failure, HostRefusedError) else Outcome.LOST, failure.reason)
     finally:
         # Never waited for: on a dead link the peer's answer would not come. Its stdin ends, and the session with it.
         if channel is not None:

@@ -69,22 +69,26 @@ class SftpLog:
 
 
 class Files:
-    """One SFTP session on one connection, opened when it is first needed."""
+    """One SFTP session on one connection, opened when it is first needed.
 
-    def __init__(self, host: str, user: str, connection: asyncssh.SSHClientConnection) -> None:
-        self._host, self._user, self._connection = host, user, connection
+    Where the session for logs does not answer in time, the connection is aborted: whatever else waits on it must not
+    wait any longer. A session `beside` it reads what a log names, which may be a trap: that session alone is given up.
+    """
+
+    def __init__(self, host: str, user: str, connection: asyncssh.SSHClientConnection, *, beside: bool = False) -> None:
+        self._host, self._user, self._connection, self._beside = host, user, connection, beside
         self._lock = asyncio.Lock()
         self._sftp: asyncssh.SFTPClient | None = None
 
     async def bounded(self, asking: Coroutine[Any, Any, T], path: str) -> T:
-        """The answer to one request. Raises HostLostError and LogUnreadableError.
-
-        Without an answer in time the connection is aborted: whatever else waits on it must not wait any longer.
-        """
+        """The answer to one request. Raises HostLostError, LogUnreadableError and, on a session beside, TimeoutError."""
         try:
             async with asyncio.timeout(OPERATION_S):
                 return await asking
         except TimeoutError as error:
+            if self._beside:
+                self.close()
+                raise
             self._connection.abort()
             raise HostLostError(
                 self._host, f"no answer within {OPERATION_S:g} s; the connection was given up"

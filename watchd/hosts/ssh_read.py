@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from watchd.errors import HostLostError, LogUnreadableError, WatchdError
+from watchd.errors import HostError, HostLostError, LogUnreadableError
 from watchd.hosts import grep, replies
 from watchd.hosts.ssh_files import Files, kind_of
 from watchd.model import BootId, CommandLine, FoundingGrep, Outcome, Question, ReadLog, ReadSource, Reply
@@ -25,8 +25,10 @@ async def answer(files: Files, question: Question) -> Reply:
         reply = replies.unanswered(question, "sftp", error.reason)
     except HostLostError as error:
         reply = replies.unanswered(question, "sftp", error.reason, Outcome.LOST)
-    except WatchdError as error:
-        reply = replies.unanswered(question, "sftp", str(error))
+    except TimeoutError:
+        reply = replies.unanswered(question, "sftp", "no answer in time from SFTP", Outcome.TIMED_OUT)
+    except HostError as error:
+        reply = replies.unanswered(question, "sftp", error.reason)
     return replace(reply, elapsed_ms=(time.monotonic() - began) * 1000)
 
 

@@ -8,6 +8,7 @@ with the questions about source and launch, and it keeps the host from reading g
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from watchd.engines.reading import read_run
 from watchd.ladder.base import Asking
@@ -55,8 +56,27 @@ def _newest(case: Case, length: int) -> ReadLog:
 def _run(case: Case, reply: Reply) -> Run | None:
     if reply.outcome is not Outcome.ANSWERED:
         return None
+    trigger = case.trigger
     number = 1 if reply.offset == 0 else None
-    return read_run(reply.data, offset=reply.offset, number=number, engine=case.target.engine)
+    data = reply.data
+    if trigger.end is not None and reply.offset <= trigger.end < reply.offset + len(data):
+        data = data[: trigger.end - reply.offset]
+    run = read_run(data, offset=reply.offset, number=number, engine=case.target.engine)
+    while trigger.offset is not None and reply.offset <= trigger.offset < run.begin:
+        # By now another launch is in the log; the one that was seen to fail came before it.
+        run = read_run(data[: run.begin - reply.offset], offset=reply.offset, number=number, engine=case.target.engine)
+    return _from(run, trigger.begin)
+
+
+def _from(run: Run, begin: int) -> Run:
+    """The run without lines of before `begin`: the process that wrote those was gone by then."""
+    if begin <= run.begin or not run.lines or begin > run.lines[-1].offset:
+        return run
+    first = next(index for index, line in enumerate(run.lines) if line.offset >= begin)
+    marks = tuple(mark._replace(line=mark.line - first) for mark in run.marks if mark.line >= first)
+    return replace(
+        run, lines=run.lines[first:], marks=marks, complete=True, earlier=True
+    )
 
 
 def _falls_short(case: Case, reply: Reply, run: Run) -> bool:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from watchd.errors import HostError
 from watchd.hosts import commands
 from watchd.hosts.base import Host
 from watchd.ladder import registry
@@ -22,6 +23,8 @@ EVIDENCE_LIMIT = 256 * 1024
 """Characters of evidence that are kept of one rung."""
 _GRACE_S = 2.0
 """A host answers within the limit that it is given; one that does not is not waited for."""
+
+_LOST = "not asked: the host was lost before"
 
 OnStep = Callable[[Evidence], None]
 
@@ -71,7 +74,6 @@ class _Climber:
     deadline: float
     budget_s: float
     on_step: OnStep | None
-    lost: bool = False
     told: list[tuple[str, Evidence]] = field(default_factory=list)
     kept: Counter[str] = field(default_factory=Counter)
 
@@ -79,14 +81,18 @@ class _Climber:
         """Take the steps of one lane: whatever is ready is asked together."""
         waiting = list(steps)
         going: list[_Going] = []
+        lost = False
         while waiting or going:
             await self._begin(waiting, going)
             if not going:
                 return
             asked = tuple(question for one in going for question in one.questions)
-            replies = iter(await self._ask(asked, min(one.step.limit_s or self.budget_s for one in going)))
+            limit_s = min(one.step.limit_s or self.budget_s for one in going)
+            replies = _unasked(asked, Outcome.LOST, _LOST) if lost else await self._ask(asked, limit_s)
+            lost = all(reply.outcome is Outcome.LOST for reply in replies)
+            each = iter(replies)
             for one in list(going):
-                answers = tuple(next(replies) for _ in one.questions)
+                answers = tuple(next(each) for _ in one.questions)
                 one.replies += answers
                 if not await self._advance(one, answers):
                     going.remove(one)
@@ -122,8 +128,6 @@ class _Climber:
 
     async def _ask(self, questions: tuple[Question, ...], limit_s: float) -> tuple[Reply, ...]:
         left = self.deadline - self.clock()
-        if self.lost:
-            return _unasked(questions, Outcome.LOST, "not asked: the host was lost before")
         if left <= 0:
             return _unasked(
                 questions, Outcome.TIMED_OUT, f"not asked: the {self.budget_s:g} s of this climb were spent"
@@ -131,11 +135,11 @@ class _Climber:
         limit_s = min(limit_s, left)
         try:
             async with asyncio.timeout(limit_s + _GRACE_S):
-                replies = await self.host.ask(questions, limit_s=limit_s)
+                return await self.host.ask(questions, limit_s=limit_s)
         except TimeoutError:
-            replies = _unasked(questions, Outcome.TIMED_OUT, f"no answer within {limit_s:.3g} s")
-        self.lost = self.lost or any(reply.outcome is Outcome.LOST for reply in replies)
-        return replies
+            return _unasked(questions, Outcome.TIMED_OUT, f"no answer within {limit_s:.3g} s")
+        except HostError as error:
+            return _unasked(questions, Outcome.LOST, str(error))
 
     def _tell(self, step: Step, evidence: Evidence) -> None:
         room = EVIDENCE_LIMIT - self.kept[step.rung]

@@ -17,7 +17,7 @@ _PARENT = str(Path(__file__).resolve().parents[2])
 """The folder that holds the package: an isolated Python does not look for it by itself."""
 _FLAGS = ("-I", "-S")
 """Isolated, and without site packages: what the child does needs neither."""
-_BEGIN = "import sys; sys.path.insert(0, sys.argv[1]); from watchd.parse.source_child import main; sys.exit(main())"
+_BEGIN = "import sys; sys.path.append(sys.argv[1]); from watchd.parse.source_child import main; sys.exit(main())"
 
 
 async def excerpt(source: SourceFile, *, limit_s: float = 10.0) -> SourceExcerpt | None:

@@ -146,6 +146,8 @@ class Trigger:
     summary     one line: what was seen
     generation  generation of the log that it speaks of, or None
     offset      byte offset of the line that was seen, or None where no line spoke
+    begin, end  byte offsets between which the run that it speaks of lies, where other witnesses than the log tell:
+                an earlier process was gone by `begin`, a later one was there by `end`
     at          when
     """
 
@@ -154,3 +156,5 @@ class Trigger:
     at: datetime
     generation: int | None = None
     offset: int | None = None
+    begin: int = 0
+    end: int | None = None

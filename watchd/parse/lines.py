@@ -32,18 +32,20 @@ _SOURCE = r"[\w./<>-]{1,160}:\d{1,6}(?::\w{1,60})?"
 class Words(NamedTuple):
     """A line without what stands in front of its own words.
 
-    body     what is left, its indentation kept
-    rank     who spoke, where a prefix says so
-    process  name of the process or container, as logged
-    pid      its process id, where a prefix says so
-    level    `DEBUG`, `INFO`, `WARNING`, `ERROR` or `FATAL`, where a prefix says so
-    clock    time of day, `HH:MM:SS`, where a prefix says so
-    source   the place in the program that a prefix names (`core.py:702`)
+    body       what is left, its indentation kept
+    rank       who spoke, where a prefix says so
+    process    name of the process, as logged
+    container  container, unit or machine that a wrapper puts in front of all lines of one
+    pid        its process id, where a prefix says so
+    level      `DEBUG`, `INFO`, `WARNING`, `ERROR` or `FATAL`, where a prefix says so
+    clock      time of day, `HH:MM:SS`, where a prefix says so
+    source     the place in the program that a prefix names (`core.py:702`)
     """
 
     body: str
     rank: Rank | None = None
     process: str | None = None
+    container: str | None = None
     pid: int | None = None
     level: str | None = None
     clock: str | None = None
@@ -75,7 +77,7 @@ _BRACKET = tuple(
         # [Rank 0] …
         r"\[[Rr]ank\ (?P<rank>\d{1,5})\]\ ?",
         # [pod/llm-0/engine] …
-        r"\[pod/(?P<process>[\w./-]{1,120})\]\ ",
+        r"\[pod/(?P<container>[\w./-]{1,120})\]\ ",
     )
 )
 _PAREN = tuple(
@@ -111,11 +113,11 @@ _LETTER = tuple(
     re.compile(text, re.VERBOSE)
     for text in (
         # triton-1     | …  (docker compose)
-        r"(?P<process>[a-z][a-z0-9_.-]{0,60})\ {1,40}\|\ ",
+        r"(?P<container>[a-z][a-z0-9_.-]{0,60})\ {1,40}\|\ ",
         # Dec  1 13:53:52 gpu-01 sglang[812]: …  (journalctl)
-        rf"[A-Z][a-z]{{2}}\ [ \d]\d\ (?P<clock>{_CLOCK})\ [\w.-]{{1,80}}\ (?P<process>[\w.@:-]{{1,80}})\[(?P<pid>\d{{1,8}})\]:\ ",
+        rf"[A-Z][a-z]{{2}}\ [ \d]\d\ (?P<clock>{_CLOCK})\ [\w.-]{{1,80}}\ (?P<container>[\w.@:-]{{1,80}})\[(?P<pid>\d{{1,8}})\]:\ ",
         # node-0: …  (one launcher per node)
-        r"(?P<process>(?:node|worker|host|pod|gpu)[-_]?\d{1,5}):\ ",
+        r"(?P<container>(?:node|worker|host|pod|gpu)[-_]?\d{1,5}):\ ",
         # W0918 14:09:52.118000 52117 torch/utils/cpp_extension.py:2425] …
         rf"(?P<level>[IWEF])\d{{3,4}}\ (?P<clock>{_CLOCK})\ (?:(?P<pid>\d{{1,16}})\ )?(?:(?P<source>{_SOURCE})\]|[\w.-]{{1,60}}:)\ ?",
         # E0000 00:00:1780449604.190771    5210 cuda_dnn.cc:8579] …
@@ -130,6 +132,8 @@ _LETTER = tuple(
         rf"{_WORD}:[\w.]{{1,80}}:",
         # INFO:     10.0.0.1:3 - "GET /health HTTP/1.1" 200 OK
         r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):\s{1,10}",
+        # ERROR server: scheduler exited with code 1
+        r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) [\w.-]{1,40}: ".replace(" ", "\\ "),
         # time=2025-04-13T19:20:06.013Z level=WARN source=gpu.go:605 msg="…"
         rf"(?:time|ts)=\"?[\d-]{{10}}T(?P<clock>{_CLOCK}){_ZONE}\"?\ level={_WORD}\ (?:source=(?P<source>{_SOURCE})\ )?(?:msg=)?",
     )
@@ -153,7 +157,7 @@ def clean(text: str) -> str:
 
 def split(text: str) -> Words:
     """Take every known prefix off; the innermost name and level win, since wrappers know less than the writer."""
-    body = _unwrapped(clean(text))
+    body = clean(unwrapped(text))
     if body.startswith("^"):
         body = _ECHO.sub("", body, count=1)
     found: dict[str, str] = {}
@@ -165,7 +169,7 @@ def split(text: str) -> Words:
             if value:
                 found[name] = value
         body = body[match.end() :]
-        match = _prefix(body)
+        match = (_TASK.match(body) if _is_wrapper(match) else None) or _prefix(body)
     return _words(body, found) if found else Words(body)
 
 
@@ -176,6 +180,12 @@ def rank_of(name: str) -> Rank:
         return int(tags["TP"])
     ending = _TRAILING.search(name)
     return int(ending[1]) if ending else name
+
+
+def _is_wrapper(match: re.Match[str]) -> bool:
+    """Whether only a container, a machine or a bare time was taken off: behind it a task number may still come."""
+    found = match.groupdict()
+    return "rank" not in found and not any(found.get(name) for name in ("level", "source", "process", "tags"))
 
 
 def _prefix(body: str) -> re.Match[str] | None:
@@ -218,6 +228,7 @@ def _words(body: str, found: dict[str, str]) -> Words:
         body,
         rank=rank,
         process=process,
+        container=found.get("container"),
         pid=int(pid) if pid and pid.isdigit() and len(pid) <= 8 else None,
         level=_LEVELS.get(level.upper(), level.upper()) if level else None,
         clock=found["clock"][:8] if "clock" in found else None,
@@ -225,21 +236,21 @@ def _words(body: str, found: dict[str, str]) -> Words:
     )
 
 
-# rank3, default0, Worker_TP3, EngineCore_DP1, VllmWorkerProcess-2: yes; triton-1, node-0 (a container, a machine): no.
+# rank3, default0, Worker_TP3, EngineCore_DP1, VllmWorkerProcess-2
 _RANKED = re.compile(r"(?:rank|default|trainer|[TPDE]P)\d{1,5}$|[Ww]orker\w*[-_]\d{1,5}$")
 
 
 def _named_rank(process: str) -> Rank | None:
-    return rank_of(process) if _RANKED.search(process) and not re.match(r"worker[-_]?\d", process) else None
+    return rank_of(process) if _RANKED.search(process) else None
 
 
-def _unwrapped(text: str) -> str:
+def unwrapped(text: str) -> str:
     """The line inside a container runtime's JSON wrapping: `{"log":"…\\n","stream":"stderr","time":"…"}`."""
-    if not text.startswith('{"log":"'):
+    if not text.startswith(('{"log":"', '{"log": "')):
         return text
     try:
         wrapped = json.loads(text)
     except ValueError:
         return text
     inner = wrapped.get("log") if isinstance(wrapped, dict) else None
-    return clean(inner.rstrip("\n")) if isinstance(inner, str) else text
+    return inner.rstrip("\n") if isinstance(inner, str) else text

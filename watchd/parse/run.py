@@ -24,6 +24,12 @@ HEAD, TAIL = 20_000, 180_000
 _BACK = 300
 """Lines that may lie between the first word of a run and its banner: warnings of imports."""
 
+_NEAR = 8_192
+"""Bytes on either side of an end in which the clock and the shape of the lines are compared."""
+_FIRST = 10
+_PAUSE_S = 60
+_EXCEPTION = re.compile(rb"[\w.]{0,200}(?:Error|Exception|Exit|Interrupt)\b(?::|\r?$|\n)")
+
 Patterns = tuple[re.Pattern[str], ...]
 
 
@@ -34,13 +40,17 @@ class Edges:
     openings  lines with which a launch begins, whatever stood before: a separator, the echoed command
     banners   lines that a launch prints early, though warnings may come before them
     endings   lines with which something outside says that the server is gone
-    restarts  lines that only a process at its very beginning prints, and that are an end at once: a refused command line
+    farewells last words of a process; they end a run only where what follows them begins like a run, after a while
+    refusals  lines with which a program refuses its command line: it is at its very beginning, and at its end
+    restarts  lines of a traceback that begins in a program's own module: that program may have begun just before
     lived     whether a line can only come from a run that has begun: work, an exception, an orderly end
     """
 
     openings: Patterns
     banners: Patterns
     endings: Patterns
+    farewells: Patterns
+    refusals: Patterns
     restarts: Patterns
     lived: Callable[[str], bool]
 
@@ -81,6 +91,8 @@ def own_lines(data: bytes, patterns: Patterns, quoted: quotes.Spans = (), low: i
     """Where the lines begin that match one of `patterns`, in no order, without those inside quotations."""
     for pattern in patterns:
         literal = needle(pattern.pattern).encode()
+        if data.startswith((b'{"log":"', b'{"log": "')):
+            literal = literal.replace(b'"', b'\\"')
         at = data.find(literal, low)
         while at >= 0:
             start = data.rfind(b"\n", low, at) + 1 or low
@@ -96,12 +108,64 @@ def _start(data: bytes, low: int, edges: Edges, quoted: quotes.Spans) -> int:
     start = low
     if openings or banners:
         start = _launch(data, low, openings, banners, edges)
-    endings = sorted(set(own_lines(data, edges.endings, quoted, start)), reverse=True)
-    for ending in endings:
-        after = _end(data, ending) + 1
-        if next(iter(own_lines(data, edges.restarts, quoted, after)), None) is not None:
+    return _after_end(data, start, edges, quoted)
+
+
+def _after_end(data: bytes, start: int, edges: Edges, quoted: quotes.Spans) -> int:
+    """Begin of a run without a banner: what a refused launch prints, behind the end of the run before."""
+    refused = sorted(set(own_lines(data, edges.refusals, quoted, start)))
+    fresh = sorted(set(own_lines(data, edges.restarts, quoted, start)))
+    latest = max((*refused[-1:], *fresh[-1:]), default=-1)
+    endings = set(own_lines(data, edges.endings, quoted, start))
+    farewells = set(own_lines(data, edges.farewells, quoted, start))
+    raised = set(_raised(data, fresh))
+    for line in sorted(endings | farewells | raised, reverse=True):
+        after = _end(data, line) + 1
+        if latest < after:
+            continue
+        passed, again = _begins_anew(data, start, line, after)
+        plain = line in endings or (bool(refused) and refused[-1] >= after)
+        if plain or (passed and again) or (line in farewells and (passed or again)):
             return after
     return start
+
+
+def _raised(data: bytes, fresh: list[int]) -> Iterator[int]:
+    """Exception lines of the tracebacks that begin in a program's own module: with them that program ended."""
+    for frame in fresh:
+        at = frame
+        for _ in range(_BACK):
+            end = _end(data, at)
+            line = data[at:end]
+            if line[:1].isalpha() and _EXCEPTION.match(line):
+                yield at
+                break
+            at = end + 1
+            if at >= len(data):
+                return
+
+
+def _begins_anew(data: bytes, start: int, end: int, after: int) -> tuple[bool, bool]:
+    """Whether time passed at an end, and whether the first lines of the run are printed again behind it."""
+    before = [clock for text in _texts(data, max(start, end - _NEAR), after) for clock in [prefixes.split(text).clock] if clock]
+    behind = [clock for text in _texts(data, after, after + _NEAR) for clock in [prefixes.split(text).clock] if clock]
+    passed = bool(before and behind) and not 0 <= _seconds(behind[0]) - _seconds(before[-1]) < _PAUSE_S
+    first = {_shape(text) for text in _texts(data, start, start + _NEAR)[:_FIRST]}
+    again = any(_shape(text) in first for text in _texts(data, after, after + _NEAR)[:_FIRST])
+    return passed, again
+
+
+def _texts(data: bytes, start: int, end: int) -> list[str]:
+    return [raw[: prefixes.LONGEST].decode("utf-8", "replace") for raw in data[start:end].split(b"\n") if raw.strip()]
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"\d+", "0", text)[:120]
+
+
+def _seconds(clock: str) -> int:
+    hours, minutes, seconds = (int(part) for part in clock.split(":"))
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def _launch(data: bytes, low: int, openings: list[int], banners: list[int], edges: Edges) -> int:

@@ -36,15 +36,17 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = (), *, forms: Mapping[str, re.Pattern[str]] | None = None) -> None:
         self._values = _any_of(values)
-        self._forms = (*(Form(rule, pattern) for rule, pattern in (forms or {}).items()), *FORMS)
+        self._forms = (*(Form(rule, ("",), pattern) for rule, pattern in (forms or {}).items()), *FORMS)
 
     def redact(self, text: str) -> tuple[str, Counter[str]]:
         """The text without secrets, and how many were found by each rule."""
         hits: Counter[str] = Counter()
         if self._values is not None:
             text, hits["value"] = self._values.subn("[redacted:value]", text)
+        lowered = text.lower()
         for form in self._forms:
-            text = form.pattern.sub(partial(_masked, form.rule, hits), text)
+            if any(needle in lowered for needle in form.needles):
+                text = form.pattern.sub(partial(_masked, form.rule, hits), text)
         text = _by_name(text, hits)
         return text, +hits
 

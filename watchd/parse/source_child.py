@@ -17,9 +17,9 @@ MEMORY = 512 * 1024 * 1024
 
 def main() -> int:
     """Limit this process, then read, parse and answer."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_CPU, CPU_S)
+    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_CORE, 0)
 
     from watchd.model import SourceFile
     from watchd.parse import source
@@ -27,6 +27,12 @@ def main() -> int:
     found = source.excerpt(SourceFile(**json.load(sys.stdin.buffer)))
     sys.stdout.write(json.dumps(asdict(found) if found else None))
     return 0
+
+
+def _limit(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (value, value))
 
 
 if __name__ == "__main__":

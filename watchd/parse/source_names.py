@@ -6,12 +6,8 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
-_DEPTH = 8
 _MOST = 32
-_STEPS = 4096
-"""Names that stand for names that stand for names can be many without being different."""
 _BUILTINS = frozenset(dir(builtins)) | {"self", "cls"}
 
 
@@ -42,91 +38,114 @@ def scope(module: ast.Module, around: Sequence[ast.AST], line: int) -> Scope:
 
 def names(condition: ast.expr, scope: Scope) -> tuple[tuple[str, bool], ...]:
     """The names in a condition, in order of appearance, and whether each is an attribute (of arguments or an object)."""
-    found: dict[str, bool] = {}
-    for name, attribute in islice(_walk(condition, scope, ()), _STEPS):
-        found.setdefault(name, attribute)
-        if len(found) == _MOST:
+    return _first(_Reader(scope).read(condition))
+
+
+Names = Iterator[tuple[str, bool]]
+
+
+def _first(found: Names) -> tuple[tuple[str, bool], ...]:
+    """The first of these names, each once."""
+    kept: dict[str, bool] = {}
+    for name, attribute in found:
+        kept.setdefault(name, attribute)
+        if len(kept) == _MOST:
             break
-    return tuple(found.items())
+    return tuple(kept.items())
 
 
-def _walk(node: ast.AST, scope: Scope, through: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-    if isinstance(node, ast.Name):
-        yield from _variable(node.id, scope, through)
-    elif isinstance(node, ast.Attribute):
-        yield from _attribute(node, scope)
-    elif isinstance(node, ast.Subscript):
-        yield from _item(node.value, node.slice, scope, through)
-    elif isinstance(node, ast.Call):
-        yield from _call(node, scope, through)
-    elif isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp):
-        yield from _comprehension(node, scope, through)
-    elif not isinstance(node, ast.Lambda):
-        for child in ast.iter_child_nodes(node):
-            yield from _walk(child, scope, through)
+class _Reader:
+    """Reads names out of expressions; each local name is followed once, for names that stand for names can be many."""
 
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._known: dict[str, tuple[tuple[str, bool], ...]] = {}
+        self._open: set[str] = set()
+        self._loops: dict[str, ast.expr] = {}
 
-def _variable(name: str, scope: Scope, through: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-    value = scope.locals.get(name)
-    if value is not None and name not in through and len(through) < _DEPTH:
-        known = list(_walk(value, scope, (*through, name)))
-        yield from known or [(name, False)]
-    elif name not in _BUILTINS and name not in scope.modules:
-        yield name, False
+    def read(self, node: ast.AST) -> Names:
+        """The names in a node, in order."""
+        match node:
+            case ast.Name(id=name):
+                yield from self._variable(name)
+            case ast.Attribute():
+                yield from self._attribute(node)
+            case ast.Subscript(value=value, slice=key):
+                yield from self._item(value, key)
+            case ast.Call():
+                yield from self._call(node)
+            case ast.GeneratorExp() | ast.ListComp() | ast.SetComp():
+                yield from self._comprehension(node)
+            case ast.Lambda():
+                return
+            case _:
+                for child in ast.iter_child_nodes(node):
+                    yield from self.read(child)
 
+    def _variable(self, name: str) -> Names:
+        value = self._loops.get(name) or self._scope.locals.get(name)
+        if value is None or name in self._open:
+            if name not in _BUILTINS and name not in self._scope.modules:
+                yield name, False
+            return
+        found = self._known.get(name) if name not in self._loops else None
+        if found is None:
+            self._open.add(name)
+            found = _first(self.read(value)) or ((name, False),)
+            self._open.discard(name)
+            if name not in self._loops:
+                self._known[name] = found
+        yield from found
 
-def _attribute(node: ast.Attribute, scope: Scope) -> Iterator[tuple[str, bool]]:
-    """`self.x`, `args.x`, `self.args.x`: the last name of the chain."""
-    root = _root(node)
-    if root in scope.modules:
-        return
-    own = isinstance(node.value, ast.Name) and node.value.id == "self"
-    yield (scope.attributes.get(node.attr, node.attr) if own else node.attr), True
+    def _attribute(self, node: ast.Attribute) -> Names:
+        """`self.x`, `args.x`, `self.args.x`: the last name of the chain."""
+        if _root(node) in self._scope.modules:
+            return
+        own = isinstance(node.value, ast.Name) and node.value.id == "self"
+        yield (self._scope.attributes.get(node.attr, node.attr) if own else node.attr), True
 
+    def _item(self, value: ast.expr, key: ast.expr) -> Names:
+        """`args["x"]` is `x`; `self.spec["x"]` is `spec.x`, as flags with dots name it."""
+        if _root(value) in self._scope.modules:
+            return
+        if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier():
+            owner = next((name for name, attribute in self.read(value) if attribute), "")
+            yield (f"{owner}.{key.value}" if owner else key.value), True
+            return
+        yield from self.read(value)
+        yield from self.read(key)
 
-def _item(value: ast.expr, key: ast.expr, scope: Scope, through: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-    """`args["x"]` is `x`; `self.spec["x"]` is `spec.x`, as flags with dots name it."""
-    owners = [name for name, attribute in _walk(value, scope, through) if attribute]
-    if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier():
-        yield (f"{owners[0]}.{key.value}" if owners else key.value), True
-        return
-    yield from _walk(value, scope, through)
-    yield from _walk(key, scope, through)
+    def _call(self, node: ast.Call) -> Names:
+        match node:
+            case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[_, name, *_]):
+                yield from ((text, True) for text in self._texts(name))
+                return
+            case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[key, *_]):
+                yield from self._item(value, key)
+                return
+            case ast.Call(func=ast.Attribute(value=value) as method) if _root(method) not in self._scope.modules:
+                # A method's name is no setting; what it is called on may be.
+                yield from self.read(value)
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+            yield from self.read(argument)
 
+    def _comprehension(self, node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> Names:
+        before = dict(self._loops)
+        self._loops.update((loop.target.id, loop.iter) for loop in node.generators if isinstance(loop.target, ast.Name))
+        found = _first(
+            name
+            for part in (node.elt, *(test for loop in node.generators for test in loop.ifs))
+            for name in self.read(part)
+        )
+        self._loops = before
+        yield from found
 
-def _call(node: ast.Call, scope: Scope, through: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-    function, arguments = node.func, node.args
-    if isinstance(function, ast.Name) and function.id in ("getattr", "hasattr") and len(arguments) > 1:
-        yield from ((name, True) for name in _constants(arguments[1], scope))
-        return
-    if isinstance(function, ast.Attribute) and function.attr == "get" and arguments:
-        yield from _item(function.value, arguments[0], scope, through)
-        return
-    if isinstance(function, ast.Attribute) and _root(function) not in scope.modules:
-        # A method's name is no setting; what it is called on may be.
-        yield from _walk(function.value, scope, through)
-    for argument in (*arguments, *(keyword.value for keyword in node.keywords)):
-        yield from _walk(argument, scope, through)
-
-
-def _comprehension(
-    node: ast.GeneratorExp | ast.ListComp | ast.SetComp, scope: Scope, through: tuple[str, ...]
-) -> Iterator[tuple[str, bool]]:
-    inner = dict(scope.locals)
-    for loop in node.generators:
-        if isinstance(loop.target, ast.Name):
-            inner[loop.target.id] = loop.iter
-    within = Scope(locals=inner, attributes=scope.attributes, modules=scope.modules)
-    for part in (node.elt, *(test for loop in node.generators for test in loop.ifs)):
-        yield from _walk(part, within, through)
-
-
-def _constants(node: ast.expr, scope: Scope) -> tuple[str, ...]:
-    """The strings that an expression may stand for: itself, or what a loop variable runs over."""
-    if isinstance(node, ast.Name):
-        node = scope.locals.get(node.id, node)
-    parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
-    return tuple(part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+    def _texts(self, node: ast.expr) -> tuple[str, ...]:
+        """The strings that an expression may stand for: itself, or what a loop variable runs over."""
+        if isinstance(node, ast.Name):
+            node = self._loops.get(node.id) or self._scope.locals.get(node.id, node)
+        parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
+        return tuple(part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
 
 
 def _root(node: ast.expr) -> str:

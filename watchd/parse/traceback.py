@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from watchd.model import Line, Link, Rank, Traceback, TraceFrame
-from watchd.parse import embedded
+from watchd.parse import embedded, pybind
 from watchd.parse import lines as prefixes
 
 # Traceback (most recent call last):      + Exception Group Traceback (most recent call last):
@@ -48,7 +48,8 @@ _PATIENCE = 200
 
 _PYDANTIC = re.compile(r"^\d+ validation errors? for ")
 
-Stream = tuple[str | None, Rank | None, int]
+Stream = tuple[str | None, str | None, Rank | None, int]
+"""Container, process, rank, and depth of the margin of an exception group."""
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ def read(run_lines: Sequence[Line]) -> tuple[Traceback, ...]:
     for index, line in enumerate(run_lines):
         reader.take(index, line.text)
     reader.end()
-    return tuple(sorted(reader.blocks(), key=lambda block: block.last))
+    return tuple(sorted((*reader.blocks(), *pybind.read(run_lines)), key=lambda block: block.last))
 
 
 class _Reader:
@@ -97,6 +98,7 @@ class _Reader:
         if not self.open and not self.closed and "Traceback (most" not in text and "Fatal Python error" not in text:
             self.before = prefixes.Words(text)
             return
+        text = prefixes.unwrapped(text)
         if "Traceback (most recent call last):\\n" in text:
             self.found.extend(embedded.read(index, text))
             return
@@ -122,7 +124,7 @@ class _Reader:
         return (block for block in self.found if block is not None)
 
     def _begin(self, index: int, words: prefixes.Words, header: re.Match[str], depth: int) -> None:
-        stream: Stream = (words.process, words.rank, depth)
+        stream = _stream(words, depth)
         if stream in self.open:
             self._close(stream, "", "")
         lead = words if header.start() and words.body[: header.start()].strip() else self._lead(index)
@@ -161,19 +163,20 @@ class _Reader:
 
     def _group(self, words: prefixes.Words, depth: int) -> int | None:
         """The group above that a leaf belongs to: complete, without a leaf so far."""
-        for (process, rank, level), place in self.closed.items():
+        for stream, place in self.closed.items():
             block = self.found[place]
-            if (process, rank) == (words.process, words.rank) and level < depth and block is not None:
+            if stream[:3] == _stream(words, depth)[:3] and stream[3] < depth and block is not None:
                 if block.type.endswith("Group") and block.link is not Link.GROUP:
                     return place
         return None
 
     def _continue(self, index: int, words: prefixes.Words, body: str, depth: int) -> bool:
-        block = self.open.get((words.process, words.rank, depth))
+        block = self.open.get(_stream(words, depth))
         bare = words.process is None and words.rank is None
-        if block is None and bare and words.level is None and words.clock is None:
+        if block is None and bare and words.level is None:
             # Only the header had a prefix: the last one opened goes on.
-            block = next((b for b in reversed(self.open.values()) if b.stream[2] == depth), None)
+            home = (words.container, depth)
+            block = next((b for b in reversed(self.open.values()) if (b.stream[0], b.stream[3]) == home), None)
         if block is None:
             return False
         return self._frame(index, block, body) or self._exception(index, block, body) or self._inside(index, block, words, body)
@@ -230,7 +233,7 @@ class _Reader:
             level=block.level,
         )
         if block.carrier is not None and self.found[block.carrier] is not None:
-            self._hang(block.carrier, done, Link.GROUP if stream[2] else Link.CAUSE)
+            self._hang(block.carrier, done, Link.GROUP if stream[3] else Link.CAUSE)
             return
         self._keep(stream, done)
         if _PYDANTIC.match(message):
@@ -250,7 +253,7 @@ class _Reader:
 
     def _between(self, words: prefixes.Words, body: str, depth: int) -> None:
         """A line outside every traceback: a link to the next one, or the rest of a message."""
-        stream: Stream = (words.process, words.rank, depth)
+        stream = _stream(words, depth)
         if self.message is not None and body:
             self._second_line(body)
         if body in (_CAUSE, _CONTEXT):
@@ -263,8 +266,8 @@ class _Reader:
     def _last(self, stream: Stream) -> int | None:
         """The block that this stream, or the prefixed header above its bare lines, completed last."""
         place = self.closed.get(stream)
-        if place is None and stream[:2] == (None, None) and self.closed:
-            place = max(self.closed.values())
+        if place is None and stream[1:3] == (None, None):
+            place = max((p for s, p in self.closed.items() if s[0] == stream[0]), default=None)
         return place if place is not None and self.found[place] is not None else None
 
     def _second_line(self, body: str) -> None:
@@ -294,7 +297,7 @@ class _Reader:
         fatal = _FATAL.match(body)
         if fatal and "Fatal Python error" not in fatal[1]:
             self._end_fault()
-            self.fault = _Block((None, None, 0), None, None, "FATAL", False, [index])
+            self.fault = _Block((None, None, None, 0), None, None, "FATAL", False, [index])
             return True
         if self.fault is None:
             return False
@@ -328,6 +331,10 @@ class _Reader:
                 level="FATAL",
             )
         )
+
+
+def _stream(words: prefixes.Words, depth: int) -> Stream:
+    return (words.container, words.process, words.rank, depth)
 
 
 def _before(block: Traceback, earlier: Traceback | None, link: Link | None) -> Traceback:

@@ -46,11 +46,11 @@ class Layout:
         return [(Span(mark if not n else " " * columns(mark)), Span(row, style)) for n, row in enumerate(wrapped)]
 
 
-def command(command: str, marked: set[str], style: Style, layout: Layout) -> list[Row]:
-    """A command, to be copied: broken with a backslash in front of flags, or of words, never within one."""
+def command(command: str, marked: set[str], style: Style, room: int) -> list[Row]:
+    """A command in rows of `room` columns, to be copied: broken with a backslash in front of flags, or of words, never within one."""
     rows: list[Row] = []
     spans: list[Span] = []
-    room = layout.room - 2
+    room -= 2  # for the backslash
     for flag, part in _parts(whole_plain(command), room):
         used = sum(columns(span.text) for span in spans)
         if spans and used + 1 + columns(part) > room:

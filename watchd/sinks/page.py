@@ -168,6 +168,8 @@ def _listing(source: IncidentSource, line: int | None, layout: Layout) -> list[R
     middle = line if line is not None and source.first_line <= line <= last else source.first_line + _SOURCE_ABOVE
     start = max(source.first_line, middle - _SOURCE_ABOVE)
     end = min(last, middle + _SOURCE_BELOW)
+    while end > middle and not source.lines[end - source.first_line].strip():
+        end -= 1
     texts = [plain(text) for text in source.lines[start - source.first_line : end - source.first_line + 1]]
     margin = min((len(text) - len(text.lstrip(" ")) for text in texts if text.strip(" ")), default=0)
     digits = len(str(end))
@@ -195,9 +197,9 @@ def _launch(incident: Incident, layout: Layout) -> list[Row]:
     dropped = {edit.flag for edit in launch.edits if edit.action in {"drop", "set"}}
     added = {edit.flag for edit in launch.edits if edit.action in {"add", "set"}}
     origin: Row = (Span(_ORIGINS[launch.origin], Style.FAINT),)
-    rows = layout.section("launch", [*command(launch.command, dropped, Style.WRONG, layout), origin])
+    rows = layout.section("launch", [*command(launch.command, dropped, Style.WRONG, layout.room), origin])
     if launch.corrected is not None:
-        rows += layout.section("corrected", command(launch.corrected, added, Style.GOOD, layout))
+        rows += layout.section("corrected", command(launch.corrected, added, Style.GOOD, layout.room))
         rows += layout.section("changes", _edits(launch, layout))
     return rows
 
@@ -281,8 +283,8 @@ def _history(incident: Incident, layout: Layout) -> list[Row]:
 
 
 def _unread(incident: Incident) -> Iterator[str]:
-    if not incident.log.complete:
-        yield "the log was not read from the beginning of the run"
+    if not incident.log.complete and not incident.log.gaps:
+        yield "not every byte of this run was read"
     for gap in incident.log.gaps:
         yield f"bytes {gap.start} to {'?' if gap.end is None else gap.end}: {gap.reason}"
 

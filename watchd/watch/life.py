@@ -54,7 +54,7 @@ class Life:
         self._observe = observe
         self._run = 0
         self._ups = 0
-        self._gaps: tuple[LogGap, ...] = ()
+        self._gaps: tuple[tuple[int, LogGap], ...] = ()
         self.incident: Incident | None = None
         """The incident that fires, or None."""
 
@@ -69,17 +69,18 @@ class Life:
             self._ups = self._ups + 1 if event.result is HealthResult.UP else 0
         elif isinstance(event, Gap):
             gap = LogGap(start=event.start, end=event.end, reason=event.reason)
-            self._gaps = (*self._gaps[1 - _KEPT_GAPS :], gap)
+            self._gaps = (*self._gaps[1 - _KEPT_GAPS :], (event.generation, gap))
 
-    async def alarm(self, trigger: Trigger, run: int, health: IncidentHealth, now: datetime) -> bool:
-        """A trigger in this run: file what must be told at once. False where the incident spoke of it already."""
+    async def alarm(self, trigger: Trigger, state: detect.State, health: IncidentHealth, now: datetime) -> bool:
+        """A trigger in this state: file what must be told at once. False where the incident spoke of it already."""
+        run = state.run
         self._ups = 0
         if self.incident is not None:
             if run == self._run:
                 return False  # the same failure, seen by another witness
             self._run = run
             await self._file(incident.occur(self.incident, trigger, now=now))
-        elif trigger.kind not in _QUIET:
+        elif trigger.kind not in _QUIET and not state.stopping:
             self._run = run
             await self._file(self._opened(trigger, health, now))
         return True
@@ -121,7 +122,10 @@ class Life:
 
     def _opened(self, trigger: Trigger, health: IncidentHealth, now: datetime) -> Incident:
         fresh = incident.open_target(self._target, trigger, now=now, id=self._desk.new_id(now), health=health)
-        return incident.with_gaps(fresh, self._gaps)
+        # What was lost of an earlier file says nothing about this one.
+        return incident.with_gaps(
+            fresh, tuple(gap for generation, gap in self._gaps if generation == trigger.generation)
+        )
 
     async def _file(self, after: Incident) -> None:
         """Store the incident, what is owed for it and the place in the log, in one transaction."""

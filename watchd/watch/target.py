@@ -30,8 +30,8 @@ from watchd.model import (
     LaunchOrigin,
     LogStanding,
     LogState,
+    Process,
     ProcessSample,
-    Relaunch,
     Stage,
     Target,
     Tick,
@@ -96,11 +96,14 @@ class Watch:
         )
         self._run_began: datetime | None = None
         self._launch: Launch | None = None
+        self._failed_launch: Launch | None = None
+        self._failed_process: Process | None = None
         self._launch_seen: datetime | None = None
         self._grew_at = float("-inf")
         self._pending: Trigger | None = None
         self._wake_climb = asyncio.Event()
         self._curious = asyncio.Event()
+        self._pulled = asyncio.Event()
         self._first_pass = asyncio.Event()
         self._standing = LogState.STALLED
         self._fold = asyncio.Lock()
@@ -167,7 +170,7 @@ class Watch:
     async def _follow(self) -> None:
         while True:
             grew = await self._pull()
-            self._first_pass.set()
+            self._pulled.set()
             await self._take(Tick(at=self._means.now()))
             await self._keep_place()
             if not grew:
@@ -203,6 +206,7 @@ class Watch:
         interval = self._target.health.interval_s if self._target.health else 10.0
         last_grown = self._grew_at
         due = 0.0
+        await self._pulled.wait()
         while True:
             now = self._means.clock()
             curious = detect.curious(self._state, self._means.now())
@@ -211,6 +215,7 @@ class Watch:
                 last_grown = self._grew_at
                 await self._look(not_older_s=0.5)
                 due = now + interval
+                self._first_pass.set()
             await self._sleep_unless_curious(1.0 if not curious else 0.5)
 
     async def _sleep_unless_curious(self, seconds: float) -> None:
@@ -249,12 +254,16 @@ class Watch:
     async def _take(self, event: Event) -> None:
         self._means.observe(self._target.name, event)
         async with self._fold:
-            run = self._state.run
-            self._state, trigger = detect.step(self._state, event)
-            self._note(event, run)
+            before, launch = self._state, self._launch_of_run()
+            self._state, trigger = detect.step(before, event)
+            self._note(event, before.run)
             if trigger is not None:
+                # A process that had said goodbye is not the one whose traceback follows.
+                said_goodbye = before.suspicion is not None and before.suspicion.stopping
+                self._failed_launch = None if said_goodbye else launch
+                self._failed_process = before.process
                 self._means.observe(self._target.name, trigger)
-                if await self._life.alarm(trigger, self._state.run, self._health(), self._means.now()):
+                if await self._life.alarm(trigger, self._state, self._health(), self._means.now()):
                     self._ask_for_climb(trigger)
             await self._life.resolve_if_back(event, self._state, self._run_began)
             self._attend()
@@ -276,8 +285,16 @@ class Watch:
             self._standing = event.state
             say = log.info if event.state is LogState.LIVE else log.error
             say("log_" + event.state.value, target=self.name, log=self._target.log, detail=event.detail)
-        if self._state.run != run_before or isinstance(event, Relaunch):
+        if self._state.run != run_before:
             self._run_began = event.at
+            if self._pending and self._pending.end is None and self._pending.generation == self._state.generation:
+                # The climb must not take the next run's lines for those of the one that failed.
+                self._pending = replace(self._pending, end=self._state.turned)
+
+    def _launch_of_run(self) -> Launch | None:
+        """The recorded launch, if its process was seen after the present run began: else it is an earlier one's."""
+        stale = self._run_began and self._launch_seen and self._launch_seen < self._run_began
+        return None if stale else self._launch
 
     def _health(self) -> IncidentHealth:
         return incident.health(str(self._state.health.state), self._target.health, tuple(self._samples))
@@ -291,24 +308,23 @@ class Watch:
     async def _climb_when_told(self) -> None:
         while True:
             await self._wake_climb.wait()
-            trigger = self._pending
             self._wake_climb.clear()
-            if trigger is None:
-                continue
-            await self._climb(trigger)
-            if self._pending is trigger:
-                self._pending = None
+            if self._pending is not None:
+                climbed = await self._climb(self._pending)
+                if self._pending is climbed:
+                    self._pending = None
 
-    async def _climb(self, trigger: Trigger) -> None:
-        before = self._state.process
+    async def _climb(self, trigger: Trigger) -> Trigger:
+        """Climb for this trigger; returns it as it was understood in the end."""
         await self._wait_for_last_words()
         if self._target.health and not any(s.at >= trigger.at for s in self._samples):
             await self._take(await self._ask_health())
         if trigger.kind is not TriggerKind.PROCESS_GONE:
             await self._look(not_older_s=0.0)
+        trigger = self._pending or trigger
         case, diagnosis = await investigate.investigate(
             self._host,
-            self._case(trigger, before_pid=before.pid if before else None),
+            self._case(trigger),
             clock=self._means.clock,
             on_step=lambda step: self._means.observe(self._target.name, step),
         )
@@ -319,6 +335,7 @@ class Watch:
                 trigger, case, diagnosis, run=self._state.run, health=self._health(), now=self._means.now()
             )
             self._attend()
+        return trigger
 
     async def _wait_for_last_words(self) -> None:
         began = self._means.clock()
@@ -328,24 +345,23 @@ class Watch:
                 return
             await asyncio.sleep(HOT_S)
 
-    def _case(self, trigger: Trigger, *, before_pid: int | None) -> Case:
-        process = self._state.process
-        replaced = process is not None and before_pid is not None and process.pid != before_pid
-        if trigger.kind is TriggerKind.PROCESS_GONE or replaced:
-            alive: bool | None = False
+    def _case(self, trigger: Trigger) -> Case:
+        failed, process = self._failed_process, self._state.process
+        if failed is not None:
+            alive: bool | None = process is not None and (process.pid, process.started) == (failed.pid, failed.started)
         else:
-            alive = process is not None if self._launch or self._target.process else None
+            alive = process is not None if process or self._target.process else None
         last = self._samples[-1].result.value if self._samples else None
         if last is not None and alive is False:
             last = "down"  # whoever answers now is another process
-        stale = self._run_began and self._launch_seen and self._launch_seen < self._run_began
+        launch = self._failed_launch or (self._launch_of_run() if alive else None)
         return Case(
             target=self._target,
             trigger=trigger,
             health=None if last == "blind" else last,
             samples=tuple(self._samples),
             alive=alive,
-            findings=(self._launch,) if self._launch and not stale else (),
+            findings=(launch,) if launch else (),
         )
 
     # The place in the log.
