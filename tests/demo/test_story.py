@@ -101,19 +101,10 @@ def test_the_demo_ends_in_an_incident_that_names_the_cause_and_leaves_nothing_be
     assert time.monotonic() - began < 30
     assert place.left_over() == []
     told = [line[10:] for line in out.splitlines() if re.match(r"\d\d:\d\d:\d\d  ", line)]
-    happened = [
-        "launch ",
-        "health   200",
-        "stop ",
-        "launch ",
-        "log      Traceback",
-        "log      AssertionError",
-        "ladder ",
-    ]
-    places = [next((n for n, line in enumerate(told) if line.startswith(what)), None) for what in happened]
-    places[3] = max(n for n, line in enumerate(told) if line.startswith("launch "))
-    assert None not in places
-    assert places == sorted(places, key=lambda place: place or 0)
+    happened = ("launch ", "health   200", "stop ", "incident resolved, stopped", "launch ", "log      Traceback")
+    happened += ("log      AssertionError", "trigger  AssertionError", "incident opened", "ladder ", "incident crash")
+    rest = iter(told)
+    assert [what for what in happened if not any(line.startswith(what) for line in rest)] == []
     assert "every second" in out
     for shown in ("━━ CRASH", "launch_argument", "▶", "--speculative-num-steps", "AssertionError"):
         assert shown in out
@@ -168,9 +159,15 @@ def assert_follows(incident: Incident, program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
+    ("when", "number", "status"),
+    [
+        ("launch ", signal.SIGINT, 130),
+        ("health ", signal.SIGINT, 130),
+        ("ladder ", signal.SIGINT, 130),
+        ("health ", signal.SIGTERM, 143),
+        ("launch ", signal.SIGHUP, 129),
+    ],
 )
-@pytest.mark.parametrize("when", ["launch ", "health ", "ladder "])
 def test_a_signal_ends_it_and_leaves_nothing_behind(
     place: Place, number: signal.Signals, status: int, when: str
 ) -> None:
@@ -194,7 +191,7 @@ def test_a_closed_pipe_ends_it_quietly_and_leaves_nothing_behind(place: Place) -
         assert running.stderr is not None
         err = running.stderr.read()
         status = running.wait(timeout=30)
-    assert (status, err) == (141, "")
+    assert (status, err) == (141, ""), err
     assert place.left_over() == []
 
 

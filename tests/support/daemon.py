@@ -40,14 +40,18 @@ def target(server: Servelet, host: str = "gpu-test", *, health: bool = True, pro
     return "\n".join(lines)
 
 
-class Daemon:
-    """One `watchd run`. `tables` are TOML; health checks run each second unless the tables say otherwise."""
+EACH_SECOND = '[defaults.health]\ninterval = "1s"\ntimeout = "5s"'
 
-    def __init__(self, folder: Path, *tables: str, command: Sequence[str] | None = None) -> None:
+
+class Daemon:
+    """One `watchd run`. `tables` are TOML; health checks run each second unless `pace` says otherwise."""
+
+    def __init__(
+        self, folder: Path, *tables: str, command: Sequence[str] | None = None, pace: str = EACH_SECOND
+    ) -> None:
         self.folder = folder
         self.config = folder / "watchd.toml"
         store = f'[store]\nurl = "sqlite:///{folder}/store/watchd.db"'
-        pace = '[defaults.health]\ninterval = "1s"\ntimeout = "5s"'
         self.config.write_text("\n\n".join((store, pace, *tables)) + "\n")
         self.config.chmod(0o600)
         self.command = command or (sys.executable, "-m", "watchd", "run")

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from watchd.model import Block, Event, Gap, Relaunch
 
+GRACE_S = 9
+"""how long after a rename was noticed late text must be told, in seconds"""
 KEPT = 6
 """rotated files that are kept; older ones are deleted"""
 
@@ -23,6 +25,8 @@ class Life:
 
     looked_at    a poll ended well while it had text and lay in a file
     late_from    its size when it lost the name, or None
+    broken_off   after it had lost its name, handles were lost or the time ran out, or it is not the held file but has
+                 its text: its late text nobody sees
     orphaned     the one before it was deleted or lost, and nobody has looked since: nothing leads from there to here
     seen_empty   it had no text when it was last seen: nothing proves which copy is one of it
     after_loss   the one before it was truncated without a copy: a copy of this one alone could be anything
@@ -35,6 +39,7 @@ class Life:
     looked_at: bool = False
     late_from: int | None = None
     renamed_at: int | None = None
+    noticed_at: int | None = None
     broken_off: bool = False
     orphaned: bool = False
     seen_empty: bool = False
@@ -93,6 +98,7 @@ class World:
         self.path.rename(first)
         self.files[first] = life
         life.late_from, life.renamed_at = len(life.text), self.now
+        life.broken_off = life.swapped and not self.inodes
         self._hold_late(first, life)
         if create:
             self.create()
@@ -125,6 +131,8 @@ class World:
         if self._late is None:
             return
         descriptor, life = self._late
+        if life.noticed_at is not None and self.now - life.noticed_at >= GRACE_S:
+            life.broken_off = True
         text = self._text(size)
         os.write(descriptor, text)
         life.text += text
@@ -176,7 +184,7 @@ class World:
 
     def _end(self, life: Life) -> None:
         life.excused = life.excused or life.swapped
-        self._orphan_next = self._orphan_next or self._away
+        self._orphan_next = self._orphan_next or self._away or life.swapped
         # It may have been open already and waited for its turn.
         life.orphaned = life.orphaned or self._away
 
@@ -217,6 +225,9 @@ class World:
                 life.orphaned = True
         self._away = False
         left = {life.number for life in self.files.values()}
+        for life in self.lives:
+            if life.renamed_at is not None and life.noticed_at is None:
+                life.noticed_at = self.now
         for life in self.files.values():
             life.seen_empty = True  # as far as one knows, if it began during the poll
         for life, with_text in found:
@@ -296,11 +307,10 @@ class Witness:
                 places = range(block.offset, block.offset + len(block.data))
                 assert seen.isdisjoint(places), f"told twice: life {life.number}, {block.offset}"
                 seen.update(places)
-        # A file that was truncated before its turn came is a generation with a gap and nothing else.
+        # A file that was truncated before its turn came is a generation with gaps and nothing else.
         self._unread_generations = sum(
-            1
+            generation not in self.blocks and gaps[0].start == 0 and gaps[-1].end is None
             for generation, gaps in self.gaps.items()
-            if generation not in self.blocks and (gaps[0].start, gaps[0].end) == (0, None)
         )
         for life in world.lives:
             self._check_loss(life, told.get(life.number, set()), generations.get(life.number, []))

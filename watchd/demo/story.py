@@ -36,6 +36,7 @@ HOST = "demo-host"
 UP_LIMIT_S = 20.0
 END_LIMIT_S = 15.0
 INCIDENT_LIMIT_S = 20.0
+STOPPED_LIMIT_S = 5.0
 _LAST_LOG_LINES = 12
 
 T = TypeVar("T")
@@ -91,6 +92,9 @@ async def _tell(program: Program, screen: Screen, as_json: bool, err: TextIO) ->
             for line in events.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LOG_LINES:]:
                 print(f"  {draw.plain(line)}", file=err)
             return 1
+        finally:
+            # A thread of the daemon may still be opening the store in the folder that is to be removed.
+            await loop.shutdown_default_executor()
     if as_json:
         screen.write(wire.to_json(incident, indent=2))
     else:
@@ -133,6 +137,9 @@ async def _die(program: Program, packages: Path, log: Path, port: int, witness: 
         witness.say("stop", "SIGTERM, to launch it with other flags")
         await _in_time(server.stop(), END_LIMIT_S, "the server did not stop")
         await _in_time(witness.goodbye.wait(), END_LIMIT_S, "the last line of its log was not followed")
+    with contextlib.suppress(StoryError):
+        # As long as a person takes to type the next command; what follows does not rest on it.
+        await _in_time(witness.stopped.wait(), STOPPED_LIMIT_S, "the stop was not judged")
     async with Server(program.words(port, steps=False), packages=packages, log=log) as server:
         witness.say_command("launch", server.command, set())
         witness.say("", f"this time without {program.steps}; and > {log.name} has emptied the log")

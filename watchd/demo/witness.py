@@ -31,6 +31,8 @@ class Witness:
         self.healthy = asyncio.Event()
         self.goodbye = asyncio.Event()
         """Set once the last line of an orderly stop was followed."""
+        self.stopped = asyncio.Event()
+        """Set once the daemon has judged the end of the first launch: an orderly stop."""
         self.incident: asyncio.Future[Incident] = asyncio.get_running_loop().create_future()
 
     def say(self, word: str, text: str) -> None:
@@ -50,6 +52,8 @@ class Witness:
                 self.healthy.set()
         if isinstance(seen, Block) and GOODBYE.encode() in seen.data:
             self.goodbye.set()
+        if isinstance(seen, Incident) and seen.verdict is Verdict.STOPPED:
+            self.stopped.set()
 
     async def send(self, incident: Incident, *, first: bool, small: bool) -> Answer:  # noqa: ARG002
         """Keep the first crash of which everything is known."""

@@ -6,14 +6,23 @@ import re
 
 from watchd.model import Cause, Traceback, TraceFrame
 
-_CHECKS = re.compile(r"(?:^|\.)(?:AssertionError|ValueError|TypeError|RuntimeError|NotImplementedError|ValidationError|ArgumentError|ArgumentTypeError|UsageError|Exception)$")
+_CHECKS = re.compile(
+    r"(?:^|\.)(?:AssertionError|ValueError|TypeError|RuntimeError|NotImplementedError|ValidationError|ArgumentError|ArgumentTypeError|UsageError|Exception)$"
+)
 # …/server_args.py   …/arg_utils.py   …/arg_groups/x_hook.py   …/config/scheduler.py   …/commands/limits.py
-_FILES = re.compile(r"/(?:\w*_)?arg(?:s|uments?|parse\w*|_utils|_groups)?(?:_\w+)?\.py$|/arg_groups/|/configs?/\w+\.py$|/(?:cli|commands|options)(?:/\w+)?\.py$")
+_FILES = re.compile(
+    r"/(?:\w*_)?arg(?:s|uments?|parse\w*|_utils|_groups)?(?:_\w+)?\.py$|/arg_groups/|/configs?/\w+\.py$|/(?:cli|commands|options)(?:/\w+)?\.py$"
+)
 _FUNCTIONS = re.compile(
     r"^(?:create_\w*config|from_cli_args|from_args|prepare_\w*args|parse_\w*args|(?:_?check|_?verify|_?validate|_?handle|_?settle)_\w*arg\w*)$"
 )
-_MODEL_FILES = re.compile(r"/(?:model|hf|transformers_utils|hf_transformers)\w*(?:/\w+)?(?:config\w*)?\.py$|/config/(?:model|quantization)\w*\.py$|/model_config\.py$")
-_MODEL_WORDS = re.compile(r"\b(?:heads?|hidden|vocab|architecture|model[_ ]type|rope|num_\w*layers|expert count|max_position)\b", re.IGNORECASE)
+_MODEL_FILES = re.compile(
+    r"/(?:model|hf|transformers_utils|hf_transformers)\w*(?:/\w+)?(?:config\w*)?\.py$|/config/(?:model|quantization)\w*\.py$|/model_config\.py$"
+)
+_MODEL_WORDS = re.compile(
+    r"\b(?:heads?|hidden|vocab|architecture|model[_ ]type|rope|num_\w*layers|expert count|max_position)\b",
+    re.IGNORECASE,
+)
 _DEEP = 4
 """Frames from the innermost outward in which a step of argument handling is looked for."""
 
@@ -32,7 +41,9 @@ def cause_of(block: Traceback) -> Cause | None:
     inner = frames[-1]
     if not any(_handles_arguments(frame) and _package(frame.path) == _package(inner.path) for frame in frames[-_DEEP:]):
         return None
-    of_the_model = _MODEL_FILES.search(inner.path) or (_MODEL_WORDS.search(block.message) and not inner.path.endswith("args.py"))
+    of_the_model = _MODEL_FILES.search(inner.path) or (
+        _MODEL_WORDS.search(block.message) and not inner.path.endswith("args.py")
+    )
     return Cause.CONFIG_INVALID if of_the_model else Cause.LAUNCH_ARGUMENT
 
 

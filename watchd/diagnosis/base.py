@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from watchd.model import Case, Cause, Diagnosis, Machine, MarkKind, Rank, Run, Traceback
+from watchd.parse.lines import Words
 
 
 class Role(StrEnum):
@@ -90,13 +91,15 @@ class Fault:
 class Scene:
     """A case as the rules see it: everything is read once.
 
-    bodies  lines of the run without their prefixes
+    words   lines of the run, taken apart
+    bodies  the same without what stands in front of them
     faults  what may have gone wrong, in file order, without noise
     marks   indexes of the run's lines by what their engine says about them, in file order
     """
 
     case: Case
     run: Run
+    words: tuple[Words, ...]
     bodies: tuple[str, ...]
     faults: tuple[Fault, ...]
     marks: Mapping[MarkKind, tuple[int, ...]]

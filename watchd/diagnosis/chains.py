@@ -10,7 +10,9 @@ from watchd.diagnosis.base import Role
 from watchd.model import Link, Traceback
 
 # A look-up that fails inside a `try` is how programs ask; what is raised while handling it is the answer.
-_ASKING = re.compile(r"(?:^|\.)(?:KeyError|AttributeError|ImportError|ModuleNotFoundError|StopIteration|IndexError|LookupError|Empty|NotImplementedError)$")
+_ASKING = re.compile(
+    r"(?:^|\.)(?:KeyError|AttributeError|ImportError|ModuleNotFoundError|StopIteration|IndexError|LookupError|Empty|NotImplementedError)$"
+)
 
 
 def text_of(block: Traceback) -> str:

@@ -9,6 +9,7 @@ from watchd.diagnosis import arguments, chains, signatures
 from watchd.diagnosis.base import Fault, Role
 from watchd.model import Cause, Mark, MarkKind, Rank, Run, Traceback
 from watchd.parse import lines as prefixes
+from watchd.parse.lines import Words
 
 _SILENT = frozenset((MarkKind.WORK, MarkKind.IDLE, MarkKind.QUOTED))
 _QUIET_LEVELS = frozenset(("DEBUG", "INFO"))
@@ -17,11 +18,14 @@ _IGNORED = re.compile(r"\bException ignored (?:in|on|while)\b")
 # [Rank 3] …    rank 5, pid 70115    on rank 6:    rank: 3
 _RANK = re.compile(r"\b(?:[Rr]ank|RANK|srun: error: \S{1,80}: task)[ =:_]{0,2}(\d{1,5})\b")
 # ImportError('/opt/x.so: undefined symbol: y')      ModuleNotFoundError: No module named 'x'
-_STATED = re.compile(r"\b(?P<type>(?:\w+\.){0,6}[A-Z]\w{2,60}(?:Error|Exception))(?:\((?P<quote>['\"])(?P<inner>.{1,600}?)(?P=quote)\)|: (?P<plain>.{1,600}))")
+_STATED = re.compile(
+    r"\b(?P<type>(?:\w+\.){0,6}[A-Z]\w{2,60}(?:Error|Exception))(?:\((?P<quote>['\"])(?P<inner>.{1,600}?)(?P=quote)\)|: (?P<plain>.{1,600}))"
+)
 
 
-def read(run: Run, bodies: Sequence[str], blocks: Sequence[Traceback]) -> tuple[Fault, ...]:
+def read(run: Run, words: Sequence[Words], blocks: Sequence[Traceback]) -> tuple[Fault, ...]:
     """Every fault of a run in file order; what is noise is left out."""
+    bodies = [word.body for word in words]
     silent = {mark.line for mark in run.marks if mark.kind in _SILENT}
     quoted = {mark.line for mark in run.marks if mark.kind is MarkKind.QUOTED}
     owned: set[int] = set()
@@ -30,8 +34,8 @@ def read(run: Run, bodies: Sequence[str], blocks: Sequence[Traceback]) -> tuple[
         for link in chains.links(block):
             owned.update(link.indexes)
         if block.indexes[0] not in quoted:
-            found.extend(_raised(block, run, bodies))
-    found.extend(_said(run, bodies, owned | silent))
+            found.extend(_raised(block, bodies))
+    found.extend(_said(run, words, owned | silent))
     return tuple(sorted(found, key=lambda fault: fault.index))
 
 
@@ -50,7 +54,7 @@ def rank_in(text: str) -> Rank | None:
     return int(match[1]) if match else None
 
 
-def _raised(block: Traceback, run: Run, bodies: Sequence[str]) -> Iterator[Fault]:
+def _raised(block: Traceback, bodies: Sequence[str]) -> Iterator[Fault]:
     root = chains.origin(block)
     if not root.type or _noise_around(root, block, bodies):
         return
@@ -89,24 +93,20 @@ def _noise_around(root: Traceback, block: Traceback, bodies: Sequence[str]) -> b
     return False
 
 
-def _said(run: Run, bodies: Sequence[str], skip: set[int]) -> Iterator[Fault]:
-    for index, body in enumerate(bodies):
-        if index in skip or not body:
+def _said(run: Run, words: Sequence[Words], skip: set[int]) -> Iterator[Fault]:
+    for index, line in enumerate(words):
+        if index in skip or not line.body or line.level in _QUIET_LEVELS:
             continue
-        match = signatures.find(body, on="lines")
+        match = signatures.find(line.body, on="lines")
         if match is None or match[0].role is Role.NOISE:
             continue
-        signature, words = match
-        line = prefixes.split(run.lines[index].text)
-        role = signature.role
-        if role is Role.ROOT and line.level in _QUIET_LEVELS:
-            role = Role.SIGN
+        signature, found = match
         yield Fault(
             index=index,
             cause=signature.cause or Cause.PROCESS_KILLED,
-            role=role,
-            text=body,
-            words={k: v for k, v in words.groupdict().items() if v},
+            role=signature.role,
+            text=line.body,
+            words={name: value for name, value in found.groupdict().items() if value},
             signature=signature,
             rank=line.rank if line.rank is not None else rank_in(prefixes.clean(run.lines[index].text)),
             process=line.process,

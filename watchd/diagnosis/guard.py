@@ -66,7 +66,9 @@ def flag_of(attribute: str, launch: Launch | None = None) -> str:
     Where the launch writes its own flags with `_`, so is this one.
     """
     name = attribute.strip("_")
-    underscored = launch is not None and sum("_" in flag for flag in launch.flags) > sum("-" in flag[2:] for flag in launch.flags)
+    underscored = launch is not None and sum("_" in flag for flag in launch.flags) > sum(
+        "-" in flag[2:] for flag in launch.flags
+    )
     return "--" + (name if underscored else name.replace("_", "-"))
 
 
@@ -84,7 +86,11 @@ def spoken_of(text: str, launch: Launch | None) -> tuple[str, ...]:
     if launch is None:
         return ()
     names = set(re.findall(r"[A-Za-z]\w{3,}", text))
-    return tuple(flag for flag in launch.flags if flag in text or any(_last_word(flag) == name.rpartition("_")[2] for name in names))
+    return tuple(
+        flag
+        for flag in launch.flags
+        if flag in text or any(_last_word(flag) == name.rpartition("_")[2] for name in names)
+    )
 
 
 def _means(typed: str, wanted: str) -> bool:

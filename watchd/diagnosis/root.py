@@ -9,10 +9,14 @@ from watchd.diagnosis import faults, stragglers, witness
 from watchd.diagnosis import scene as scenes
 from watchd.diagnosis.base import Fault, Role, Scene
 from watchd.model import Case, Cause, MarkKind, Root, Traceback
-from watchd.parse import lines as prefixes
 
 SOLID = 3
 """Lines of work after a fault that show that the server goes on; the others of a group may finish one or two."""
+
+# What a server survives by trying again: a line of it alone takes nothing away.
+_TRANSIENT = frozenset((Cause.NETWORK, Cause.COLLECTIVE_ERROR, Cause.COLLECTIVE_TIMEOUT, Cause.PORT_IN_USE))
+_PROGRAMS = ("<module>", "_run_module_as_main")
+"""Functions with which a program begins."""
 
 # Exception in thread Thread-5 (…):      the rest of the process goes on
 _THREAD = re.compile(r"^Exception in thread ")
@@ -25,10 +29,13 @@ _LAUNCHER_RANK = re.compile(r"(?:^|\s)rank +: (\d{1,5}) \(local_rank|failed \(ex
 def choose(case: Case) -> Root | None:
     """What decides this case as far as it is known now; None where nothing went wrong or nothing says so."""
     scene = scenes.read(case)
-    event = witness.deciding(scene, lead(scene))
+    if case.health == "up":
+        fault = lasting(scene)
+        return of_fault(scene, fault) if fault is not None else None
+    fault = lead(scene)
+    event = witness.deciding(scene, fault)
     if event is not None:
         return of_event(scene, event)
-    fault = lead(scene)
     return of_fault(scene, fault) if fault is not None else None
 
 
@@ -42,6 +49,26 @@ def lead(scene: Scene) -> Fault | None:
     return None
 
 
+def lasting(scene: Scene) -> Fault | None:
+    """The first fault of a server that answers which took something away: a request, a part, a worker."""
+    ready = scene.marked(MarkKind.READY)
+    alive = sorted((*ready, *scene.marked(MarkKind.WORK)))
+    for fault in scene.faults:
+        begun = bool(alive) and alive[0] < fault.index
+        passing = fault.traceback is None and (
+            fault.cause in _TRANSIENT or (fault.cause is Cause.LAUNCH_ARGUMENT and not begun)
+        )
+        if fault.role is Role.ROOT and not passing and (begun or not _ended_its_process(fault)):
+            return fault
+    return None
+
+
+def _ended_its_process(fault: Fault) -> bool:
+    """Whether nothing caught it: whoever printed it is gone, so it was a run before, not the server that answers."""
+    block = fault.traceback
+    return block is not None and block.level is None and bool(block.frames) and block.frames[0].function in _PROGRAMS
+
+
 def recovered(scene: Scene, fault: Fault) -> bool:
     """Whether the server became ready after it, or worked on: at least three lines of work that may be this rank's."""
     if any(scene.marked(MarkKind.READY, after=fault.index)):
@@ -49,7 +76,7 @@ def recovered(scene: Scene, fault: Fault) -> bool:
     after = scene.marked(MarkKind.WORK, after=fault.index)
     if fault.rank is None or len(after) < SOLID:
         return len(after) >= SOLID
-    ranks = [prefixes.split(scene.run.lines[index].text).rank for index in after[:200]]
+    ranks = [scene.words[index].rank for index in after[:200]]
     return sum(rank is None or rank == fault.rank for rank in ranks) >= SOLID
 
 
@@ -113,7 +140,11 @@ def _exception_behind(scene: Scene, fault: Fault) -> Traceback | None:
     for other in scene.faults:
         if other.index <= fault.index or other.traceback is None:
             continue
-        told = fault.cause is Cause.PROCESS_KILLED and other.signature is not None and other.signature.name == "interrupted"
+        told = (
+            fault.cause is Cause.PROCESS_KILLED
+            and other.signature is not None
+            and other.signature.name == "interrupted"
+        )
         if told or (other.cause is fault.cause and other.role is not Role.ECHO):
             return other.traceback
     return None
@@ -137,9 +168,8 @@ def _rank(scene: Scene, fault: Fault, block: Traceback | None) -> int | str | No
 def rank_of_pid(scene: Scene, pid: int) -> int | str | None:
     """The rank of a process, where a line names both: its own prefix, its launcher's spawn or report."""
     mark = str(pid)
-    for line in scene.run.lines:
+    for line, words in zip(scene.run.lines, scene.words, strict=True):
         if mark in line.text:
-            words = prefixes.split(line.text)
             local = _LOCAL_RANK.search(line.text)
             if words.pid == pid and words.rank is not None:
                 return words.rank

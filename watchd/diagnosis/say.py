@@ -2,29 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from watchd.diagnosis import guard, signatures, words
-from watchd.diagnosis.base import Fault, Scene
-from watchd.model import Cause, Root, Verdict
+from watchd.diagnosis.base import Fault, Role, Scene
+from watchd.model import Cause, Confidence, Diagnosis, Root, RunnerUp, Verdict
 
 _LONGEST = 400
 """Characters that the first three sentences of advice may have together."""
 _SUMMARY = 240
 
 
+def diagnosis(
+    scene: Scene, verdict: Verdict, cause: Cause, confidence: Confidence, fault: Fault | None, root: Root | None
+) -> Diagnosis:
+    """A judgement in words: what decides, why, what to do, and what else it may have been."""
+    return Diagnosis(
+        verdict=verdict,
+        cause=cause,
+        confidence=confidence,
+        summary=summary(scene, verdict, cause, fault, root),
+        because=because(scene, fault, root),
+        advice=advice(scene, verdict, cause, fault, root),
+        root=root,
+        runner_up=_runner_up(scene, cause, fault),
+    )
+
+
+def fine(reason: str, confidence: Confidence) -> Diagnosis:
+    """Nothing is wrong, and why that is thought."""
+    return Diagnosis(
+        verdict=Verdict.OK, cause=Cause.NONE, confidence=confidence, summary="Nothing is wrong", because=(reason,)
+    )
+
+
+def place(scene: Scene, index: int) -> str:
+    """Where a line of the run stands, in words: by its number, else by its byte."""
+    line = scene.run.lines[index]
+    return f"line {line.number}" if line.number is not None else f"byte {line.offset}"
+
+
+def short(text: str, longest: int = _SUMMARY) -> str:
+    """The text on one line, cut with a mark where it is longer."""
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
 def summary(scene: Scene, verdict: Verdict, cause: Cause, fault: Fault | None, root: Root | None) -> str:
     """One line that a person can act on."""
     refusal = guard.read(scene.case) if cause is Cause.LAUNCH_ARGUMENT else None
     if refusal is not None:
-        return _short(_refused(refusal))
+        return short(_refused(refusal))
     found = words.facts(scene, fault, root)
     phrase = _phrase(cause, fault, found)
     head = {Verdict.DEGRADED: "It serves on, but: ", Verdict.HANG: "It hangs: "}.get(verdict, "")
     who = f" (rank {root.rank} first)" if root is not None and isinstance(root.rank, int) else ""
-    where = f", at {found['file']}:{_line(root)}" if "file" in found and fault is not None and fault.signature is None else ""
+    where = (
+        f", at {found['file']}:{_line(root)}"
+        if "file" in found and fault is not None and fault.signature is None
+        else ""
+    )
     text = f"{head}{phrase}{where}{who}"
-    return _short(text[0].upper() + text[1:])
+    return short(text[0].upper() + text[1:])
 
 
 def advice(scene: Scene, verdict: Verdict, cause: Cause, fault: Fault | None, root: Root | None) -> tuple[str, ...]:
@@ -48,15 +88,15 @@ def advice(scene: Scene, verdict: Verdict, cause: Cause, fault: Fault | None, ro
     return bounded(text for text in said if text)
 
 
-def bounded(texts: object) -> tuple[str, ...]:
+def bounded(texts: Iterable[str]) -> tuple[str, ...]:
     """The texts without repetition, cut so that the first three fit where only little is shown."""
     kept: list[str] = []
     left = _LONGEST
-    for text in dict.fromkeys(texts):  # type: ignore[call-overload]
+    for text in dict.fromkeys(texts):
         if len(kept) >= 3:
             kept.append(text)
         elif left > 40:
-            kept.append(_short(text, left - len(kept)))
+            kept.append(short(text, left - len(kept)))
             left -= len(kept[-1]) + 1
     return tuple(kept)
 
@@ -65,12 +105,10 @@ def because(scene: Scene, fault: Fault | None, root: Root | None) -> tuple[str, 
     """Why, beginning with the deciding line."""
     reasons: list[str] = []
     if root is not None and root.event is not None:
-        reasons.append(f"The kernel log says: {_short(root.event.text, 200)}")
+        reasons.append(f"The kernel log says: {short(root.event.text, 200)}")
     if fault is not None:
-        line = scene.run.lines[fault.index]
-        place = f"line {line.number}" if line.number is not None else f"byte {line.offset}"
         who = "the first sign is" if root is None or root.event is None else "the log shows only"
-        reasons.append(f"In {place} {who}: {_short(fault.text, 200)}")
+        reasons.append(f"In {place(scene, fault.index)} {who}: {short(fault.text, 200)}")
         later = sum(other.index > fault.index for other in scene.faults)
         if later:
             reasons.append(f"{later} later line(s) of trouble follow from it.")
@@ -80,6 +118,19 @@ def because(scene: Scene, fault: Fault | None, root: Root | None) -> tuple[str, 
     return tuple(reasons)
 
 
+def _runner_up(scene: Scene, cause: Cause, fault: Fault | None) -> RunnerUp | None:
+    """The next best: the first other cause that the run names."""
+    for other in scene.faults:
+        if other.role is Role.ROOT and other.cause is not cause and other.named:
+            return RunnerUp(
+                cause=other.cause,
+                flip=f"if {place(scene, other.index)} came first or stood alone: {short(other.text, 120)}",
+            )
+    if fault is not None and not fault.named:
+        return RunnerUp(cause=Cause.LAUNCH_ARGUMENT, flip="a check of the launch's arguments at the innermost frame")
+    return None
+
+
 def _phrase(cause: Cause, fault: Fault | None, found: words.Facts) -> str:
     if fault is not None and fault.cause is cause:
         own = words.fill(fault.signature.says, found) if fault.signature and fault.signature.says else None
@@ -87,7 +138,11 @@ def _phrase(cause: Cause, fault: Fault | None, found: words.Facts) -> str:
             return own
     general = signatures.causes().get(cause, {}).get("says", ())
     phrase = general[0] if general else cause.value.replace("_", " ")
-    return f"{phrase}: {found['exception_text']}" if found.get("exception_text") and fault is not None and fault.traceback else phrase
+    return (
+        f"{phrase}: {found['exception_text']}"
+        if found.get("exception_text") and fault is not None and fault.traceback
+        else phrase
+    )
 
 
 def _refused(refusal: guard.Refusal) -> str:
@@ -114,9 +169,15 @@ def _about_flags(refusal: guard.Refusal) -> list[str]:
     if refusal.together:
         return [f"Add {missing}, or remove {given}{around}."]
     if refusal.given:
-        return [f"Change {given}{around}; the check also reads {missing}." if missing else f"Change or remove {given}{around}."]
+        return [
+            f"Change {given}{around}; the check also reads {missing}."
+            if missing
+            else f"Change or remove {given}{around}."
+        ]
     if refusal.missing:
-        return [f"Give {missing}, which the check reads and the launch leaves out{around.replace(', or', ', or change')}."]
+        return [
+            f"Give {missing}, which the check reads and the launch leaves out{around.replace(', or', ', or change')}."
+        ]
     return []
 
 
@@ -135,8 +196,3 @@ def _is(flags: tuple[str, ...]) -> str:
 def _line(root: Root | None) -> int | str:
     frame = words.innermost(root.traceback) if root is not None else None
     return frame.line if frame is not None else "?"
-
-
-def _short(text: str, longest: int = _SUMMARY) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

@@ -12,12 +12,13 @@ def read(case: Case) -> Scene:
     """The case as the rules see it; a case without a run is one with an empty run."""
     run = case.get(Run) or Run(lines=())
     blocks = (case.get(Tracebacks) or Tracebacks(blocks=())).blocks
-    bodies = tuple(prefixes.split(line.text).body for line in run.lines)
+    words = tuple(prefixes.split(line.text) for line in run.lines)
     return Scene(
         case=case,
         run=run,
-        bodies=bodies,
-        faults=faults.read(run, bodies, blocks),
+        words=words,
+        bodies=tuple(word.body for word in words),
+        faults=faults.read(run, words, blocks),
         marks={kind: faults.marked(run.marks, kind) for kind in MarkKind},
         machine=case.get(Machine) or Machine(),
     )

@@ -18,7 +18,20 @@ from watchd.diagnosis.base import Role, Signature
 from watchd.model import Cause
 from watchd.parse.needle import needle
 
-FAMILIES = ("benign", "wrappers", "launch", "host", "dependency", "gpu", "config", "model", "collective", "process", "network", "cascade")
+FAMILIES = (
+    "benign",
+    "wrappers",
+    "launch",
+    "host",
+    "dependency",
+    "gpu",
+    "config",
+    "model",
+    "collective",
+    "process",
+    "network",
+    "cascade",
+)
 """Files in the order in which they are asked."""
 
 E = TypeVar("E", bound=StrEnum)
@@ -26,7 +39,9 @@ E = TypeVar("E", bound=StrEnum)
 LONGEST = 4_096
 """Characters of a text in which a signature is looked for."""
 
-_KEYS = frozenset(("name", "cause", "role", "patterns", "on", "contains", "frames", "weak", "says", "advice", "matches", "misses"))
+_KEYS = frozenset(
+    ("name", "cause", "role", "patterns", "on", "contains", "frames", "weak", "says", "advice", "matches", "misses")
+)
 
 
 @cache
@@ -56,7 +71,10 @@ def parse(text: str, file: str) -> tuple[Signature, ...]:
         tables = tomllib.loads(text).get("signature", [])
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{file}: {error}") from None
-    return tuple(_signature(table, f"{file}: signature {table.get('name', f'number {place}')!r}") for place, table in enumerate(tables, 1))
+    return tuple(
+        _signature(table, f"{file}: signature {table.get('name', f'number {place}')!r}")
+        for place, table in enumerate(tables, 1)
+    )
 
 
 def find(text: str, *, on: str, frames: tuple[str, ...] = ()) -> tuple[Signature, re.Match[str]] | None:
@@ -125,7 +143,7 @@ def _signature(table: Mapping[str, object], where: str) -> Signature:
 
 def _choice(value: object, kind: type[E], where: str, key: str) -> E:
     try:
-        return kind(value)
+        return kind(str(value))
     except ValueError:
         raise ValueError(f"{where}: {key} {value!r} is none of {', '.join(kind)}") from None
 

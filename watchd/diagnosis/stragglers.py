@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from watchd.diagnosis.base import Fault, Scene
 from watchd.model import Cause, MarkKind
-from watchd.parse import lines as prefixes
 
 # [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5211, OpType=_ALLGATHER_BASE, NumelIn=…
 _TIMEOUT = re.compile(r"WorkNCCL\(SeqNum=(?P<number>\d{1,12}), OpType=(?P<operation>\w{1,40})")
 # rank 0 of 8 up        world size: 8       world_size=4       nranks 8
-_WORLD = re.compile(r"\brank \d{1,5} of (\d{1,5})\b|\bworld[_ ]size[=: ]{1,3}(\d{1,5})\b|\bnranks (\d{1,5})\b|\bnproc[-_]per[-_]node[=: ]{1,2}(\d{1,4})\b")
+_WORLD = re.compile(
+    r"\brank \d{1,5} of (\d{1,5})\b|\bworld[_ ]size[=: ]{1,3}(\d{1,5})\b|\bnranks (\d{1,5})\b|\bnproc[-_]per[-_]node[=: ]{1,2}(\d{1,4})\b"
+)
 _MANY = 4_096
 
 
@@ -63,8 +64,13 @@ def _odd_one(waits: dict[int, tuple[int, str]]) -> int | None:
 
 def _missing(scene: Scene, waiting: set[int]) -> int | None:
     """The one rank of the job that reports nothing, where all others wait."""
-    sizes = [int(next(filter(None, match.groups()))) for body in (*scene.bodies[:2000], *_words(scene)) for match in [_WORLD.search(body)] if match]
-    seen = {line.rank for line in (prefixes.split(line.text) for line in scene.run.lines[-_MANY:]) if isinstance(line.rank, int)}
+    sizes = [
+        int(next(filter(None, match.groups())))
+        for body in (*scene.bodies[:2000], *_words(scene))
+        for match in [_WORLD.search(body)]
+        if match
+    ]
+    seen = {line.rank for line in scene.words[-_MANY:] if isinstance(line.rank, int)}
     world = set(range(max(sizes))) if sizes and max(sizes) <= _MANY else seen
     silent = world - waiting
     return silent.pop() if len(silent) == 1 and waiting else None
@@ -82,6 +88,6 @@ def _last_word(scene: Scene, rank: int, lead: Fault) -> int | None:
     work = set(scene.marked(MarkKind.WORK))
     since = max((index for index in work if index < lead.index), default=-1)
     for index in range(lead.index - 1, since, -1):
-        if prefixes.split(scene.run.lines[index].text).rank == rank and scene.bodies[index].strip():
+        if scene.words[index].rank == rank and scene.bodies[index].strip():
             return index
     return None

@@ -8,11 +8,36 @@ from pathlib import PurePath
 
 from watchd.diagnosis.base import Fault, Role, Scene
 from watchd.model import Cause, Launch, MachineEvent, MachineEventKind
-from watchd.parse import lines as prefixes
 
 Event = MachineEvent
 
-HARDWARE = frozenset((46, 48, 54, 62, 64, 74, 79, 92, 94, 95, 110, 119, 120, 136, 140, 143, *range(144, 151), 155, 156, 158, 167, 171, 172))
+HARDWARE = frozenset(
+    (
+        46,
+        48,
+        54,
+        62,
+        64,
+        74,
+        79,
+        92,
+        94,
+        95,
+        110,
+        119,
+        120,
+        136,
+        140,
+        143,
+        *range(144, 151),
+        155,
+        156,
+        158,
+        167,
+        171,
+        172,
+    )
+)
 """Xids that mean the board, a link or the firmware. 13, 31, 43 are the application's, 45 is its clean-up, 63 and 154 say
 what was done about another one. (NVIDIA's Xid catalogue.)"""
 
@@ -22,13 +47,26 @@ _CAUSES = {
     MachineEventKind.XID: Cause.GPU_HARDWARE,
     MachineEventKind.GPU_FAULT: Cause.GPU_HARDWARE,
 }
-_WEAK = frozenset((Cause.GPU_ILLEGAL_ACCESS, Cause.GPU_HARDWARE, Cause.COLLECTIVE_ERROR, Cause.COLLECTIVE_TIMEOUT, Cause.PROCESS_KILLED, Cause.SEGFAULT, Cause.WATCHDOG_HANG))
+_WEAK = frozenset(
+    (
+        Cause.GPU_ILLEGAL_ACCESS,
+        Cause.GPU_HARDWARE,
+        Cause.COLLECTIVE_ERROR,
+        Cause.COLLECTIVE_TIMEOUT,
+        Cause.PROCESS_KILLED,
+        Cause.SEGFAULT,
+        Cause.WATCHDOG_HANG,
+    )
+)
 """What a log says of a failing board, where its kernel log says which."""
 
 _BEFORE, _AFTER, _SILENT = timedelta(seconds=120), timedelta(seconds=120), timedelta(minutes=30)
 """How far from the last word of a run an event may lie; a log that just stops may have stopped a while before."""
 
-_PID = re.compile(r"\bpid[=: ]{1,3}(\d{2,8})\b|\bPID (\d{2,8})\b|\bsubprocess (\d{2,8})\b|\bprocess \[?(\d{2,8})\b|\[(\d{2,8})\]|: line \d+: +(\d{2,8}) ", re.IGNORECASE)
+_PID = re.compile(
+    r"\bpid[=: ]{1,3}(\d{2,8})\b|\bPID (\d{2,8})\b|\bsubprocess (\d{2,8})\b|\bprocess \[?(\d{2,8})\b|\[(\d{2,8})\]|: line \d+: +(\d{2,8}) ",
+    re.IGNORECASE,
+)
 _STAMP = re.compile(r"(?P<clock>\d\d:\d\d:\d\d)")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # 2025-11-04 13:05:20     2025/04/13 19:20:05     [E1018 03:19:09      INFO 10-30 17:12:00
@@ -96,7 +134,9 @@ def _looks_like_ours(scene: Scene, event: Event) -> bool:
     name = (event.process or "").lower()
     launch = scene.case.get(Launch)
     words = " ".join(launch.argv).lower() if launch else ""
-    return bool(_OURS.match(name)) or (len(name) > 3 and (name[:12] in words or any(name[:8] in body.lower() for body in scene.bodies[:200])))
+    return bool(_OURS.match(name)) or (
+        len(name) > 3 and (name[:12] in words or any(name[:8] in body.lower() for body in scene.bodies[:200]))
+    )
 
 
 def _in_time(scene: Scene, event: Event, after: timedelta, fault: Fault | None) -> bool:
@@ -117,18 +157,21 @@ def _only_name(scene: Scene, event: Event) -> bool:
     """Where the log has no clock: the last event of its kind that names the program that was launched."""
     launch = scene.case.get(Launch)
     name = (event.process or "").lower()
-    if launch is None or len(name) < 4 or not any(PurePath(word).name.lower().startswith(name) for word in launch.argv[:6]):
+    if (
+        launch is None
+        or len(name) < 4
+        or not any(PurePath(word).name.lower().startswith(name) for word in launch.argv[:6])
+    ):
         return False
-    return event is [other for other in scene.machine.events if other.kind is event.kind and other.process == event.process][-1]
+    return (
+        event
+        is [other for other in scene.machine.events if other.kind is event.kind and other.process == event.process][-1]
+    )
 
 
 def _clock_at(scene: Scene, end: int) -> str | None:
     """The clock of the last line before `end` that has one."""
-    for line in reversed(scene.run.lines[max(0, end - 400) : end]):
-        clock = prefixes.split(line.text).clock
-        if clock:
-            return clock
-    return None
+    return next((line.clock for line in reversed(scene.words[max(0, end - 400) : end]) if line.clock), None)
 
 
 def _day(scene: Scene) -> tuple[int, int] | None:
@@ -141,7 +184,9 @@ def _day(scene: Scene) -> tuple[int, int] | None:
 
 
 def _same_day(event: Event, day: tuple[int, int]) -> bool:
-    printed = re.search(r"\b([A-Z][a-z]{2}) {1,2}(\d{1,2}) \d\d:", event.text) or re.search(r"\d{4}-(\d\d)-(\d\d)T", event.text)
+    printed = re.search(r"\b([A-Z][a-z]{2}) {1,2}(\d{1,2}) \d\d:", event.text) or re.search(
+        r"\d{4}-(\d\d)-(\d\d)T", event.text
+    )
     if printed is None:
         return True
     month = _MONTHS.index(printed[1]) + 1 if printed[1] in _MONTHS else int(printed[1]) if printed[1].isdigit() else 0

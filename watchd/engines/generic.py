@@ -45,7 +45,12 @@ ENGINE = Engine(
         r"^\S{1,80}\.(?:safetensors|bin|gguf|parquet|tar): +\d+%\|",
         r"^Waiting for application startup",
     ),
-    ready=patterns(r"^Application startup complete", r"^Uvicorn running on ", r"^Listening (?:at|on)", r"\b(?:warm-?up done, serving|ready to (?:roll|serve))"),
+    ready=patterns(
+        r"^Application startup complete",
+        r"^Uvicorn running on ",
+        r"^Listening (?:at|on)",
+        r"\b(?:warm-?up done, serving|ready to (?:roll|serve))",
+    ),
     work=patterns(
         # 10.0.0.1:3 - "POST /v1/chat/completions HTTP/1.1" 200 OK
         r"\"(?:POST|PUT) /\S{0,300} HTTP/[\d.]+\" 2\d\d",
@@ -73,7 +78,11 @@ ENGINE = Engine(
         r"(?i:\b(?:job|run|training|finetuning|fine-tuning) (?:has )?(?:completed|finished|done)\b)",
         r"\bexits successfully\b",
     ),
-    request=patterns(r"\"(?:GET|POST|PUT) /\S{0,300} HTTP/[\d.]+\" 5\d\d", r"^Exception in ASGI application", r"\brequest \d+ failed\b"),
+    request=patterns(
+        r"\"(?:GET|POST|PUT) /\S{0,300} HTTP/[\d.]+\" 5\d\d",
+        r"^Exception in ASGI application",
+        r"\brequest \d+ failed\b",
+    ),
     stopping=patterns(
         r"^Shutting down$",
         r"^Waiting for application shutdown",
@@ -85,6 +94,8 @@ ENGINE = Engine(
         r"is being drained",
         r"^\^C",
     ),
-    fatal=patterns(r"^Fatal Python error: ", r"terminate called after throwing an instance of", r"Worker failed to boot"),
+    fatal=patterns(
+        r"^Fatal Python error: ", r"terminate called after throwing an instance of", r"Worker failed to boot"
+    ),
     cleanup=patterns(r"resource_tracker: ", r"leaked (?:shared_memory|semaphore) objects"),
 )

@@ -19,7 +19,12 @@ ENGINE = Engine(
     ),
     # build: b6019 (8ad7b3e6) with cc (Ubuntu 13.3.0-6ubuntu2) 13.3.0 for x86_64-linux-gnu
     banner=patterns(r"^build: \w+ \([0-9a-f]+\) with ", r"init: build_info: "),
-    loading=patterns(r"^load_tensors: ", r"^llama_model_loader: ", r"load_model: loading model", r"^common_init_from_params: warming up"),
+    loading=patterns(
+        r"^load_tensors: ",
+        r"^llama_model_loader: ",
+        r"load_model: loading model",
+        r"^common_init_from_params: warming up",
+    ),
     ready=patterns(r"server is listening on http", r"starting the main loop", r"^main: model loaded"),
     work=patterns(
         r"^slot {1,10}(?:launch_slot_|update_slots|print_timing|release): ",

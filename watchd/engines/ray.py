@@ -8,7 +8,12 @@ from watchd.engines.base import Engine, patterns
 
 ENGINE = Engine(
     name="ray",
-    marks=patterns(r"\((?:ServeReplica|ServeController|ProxyActor|RayTrainWorker|TrainController|raylet|train_fn)\b", r"\bray/(?:_private|serve|train|data)/", r"ray\.exceptions\.", r"ray::\w+"),
+    marks=patterns(
+        r"\((?:ServeReplica|ServeController|ProxyActor|RayTrainWorker|TrainController|raylet|train_fn)\b",
+        r"\bray/(?:_private|serve|train|data)/",
+        r"ray\.exceptions\.",
+        r"ray::\w+",
+    ),
     banner=patterns(r"Started a local Ray instance", r"Connecting to existing Ray cluster"),
     loading=patterns(r"Deploying new version of Deployment", r"Adding \d+ replica"),
     ready=patterns(r"Deployed app '", r"Application '.{1,80}' is ready"),

@@ -8,7 +8,7 @@ from functools import cache
 
 from watchd.engines import registry
 from watchd.engines.base import Engine
-from watchd.model import Line, Mark, MarkKind, Run
+from watchd.model import Mark, MarkKind, Run
 from watchd.parse import lines as prefixes
 from watchd.parse import run as runs
 from watchd.parse.needle import needle
@@ -29,7 +29,9 @@ _MODULES = (
     re.compile(r'^\s+File "[^"]{1,400}", line \d+, in <module>'),
     re.compile(r'^\s+File "[^"]{1,400}", line \d+, in _run_module_as_main'),
 )
-_TRACE = re.compile(r'^\s*(?:File "[^"]{1,400}", line \d|Traceback \(most recent call last\))|^[\w.]{0,120}(?:Error|Exception)\b')
+_TRACE = re.compile(
+    r'^\s*(?:File "[^"]{1,400}", line \d|Traceback \(most recent call last\))|^[\w.]{0,120}(?:Error|Exception)\b'
+)
 
 _KINDS = (
     (MarkKind.QUOTED, "quoting"),

@@ -10,11 +10,17 @@ ENGINE = Engine(
     name="tensorrt-llm",
     marks=patterns(r"TensorRT-LLM version:", r"\btensorrt_llm/", r"^\[TRT-LLM\]"),
     banner=patterns(r"TensorRT-LLM version: "),
-    loading=patterns(r"^Loading weights", r"Memory used after loading model weights", r"^Running autotuner", r"^Run warmup"),
+    loading=patterns(
+        r"^Loading weights", r"Memory used after loading model weights", r"^Running autotuner", r"^Run warmup"
+    ),
     ready=patterns(r"^Application startup complete\.", r"^Uvicorn running on http"),
     work=patterns(r"^iter = \d+,"),
     request=patterns(r"Encountered an error in forward function: .{0,200}for request"),
-    fatal=patterns(r"Executor worker (?:returned|initialization) error", r"Failed to initialize executor on rank", r"^Hang detected"),
+    fatal=patterns(
+        r"Executor worker (?:returned|initialization) error",
+        r"Failed to initialize executor on rank",
+        r"^Hang detected",
+    ),
     stopping=patterns(r"^Shutting down$", r"^Waiting for application shutdown\."),
     version=patterns(r"TensorRT-LLM version: (\S+)"),
     process=re.compile(r"trtllm-serve|tensorrt_llm"),

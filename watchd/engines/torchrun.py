@@ -22,7 +22,11 @@ ENGINE = Engine(
     farewell=patterns(r"errors\.ChildFailedError", r"traceback : (?:To enable traceback see|Signal \d+)"),
     fatal=patterns(r"ChildFailedError", r"To avoid data inconsistency, we are taking the entire process down"),
     stopping=patterns(r"Received (?:2|15|10|12) death signal, shutting down workers"),
-    cleanup=patterns(r"Sending process \d+ closing signal SIG", r"destroy_process_group\(\) was not called", r"process group has NOT been destroyed"),
+    cleanup=patterns(
+        r"Sending process \d+ closing signal SIG",
+        r"destroy_process_group\(\) was not called",
+        r"process group has NOT been destroyed",
+    ),
     version=patterns(r"\btorch (\d+\.\d+\.\d+\S*),"),
     process=re.compile(r"\btorchrun\b|torch\.distributed\.run"),
     knobs={"batch": "the batch size", "collective_timeout": "the time-out of init_process_group"},

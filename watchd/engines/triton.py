@@ -8,7 +8,12 @@ from watchd.engines.base import Engine, patterns
 
 ENGINE = Engine(
     name="triton-server",
-    marks=patterns(r"^== Triton Inference Server ==", r"(?:model_lifecycle|python_be|pb_stub|infer_handler|model_repository_manager)\.cc:", r"TRITONBACKEND_", r"\btritonserver\b"),
+    marks=patterns(
+        r"^== Triton Inference Server ==",
+        r"(?:model_lifecycle|python_be|pb_stub|infer_handler|model_repository_manager)\.cc:",
+        r"TRITONBACKEND_",
+        r"\btritonserver\b",
+    ),
     banner=patterns(r"^== Triton Inference Server =="),
     loading=patterns(r"loading: \S+:\d+", r"TRITONBACKEND_ModelInstanceInitialize", r"successfully loaded '"),
     ready=patterns(r"Started (?:HTTPService|GRPCInferenceService) at"),

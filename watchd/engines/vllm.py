@@ -34,7 +34,9 @@ ENGINE = Engine(
     ),
     ready=patterns(r"^Application startup complete\.", r"^Started server process", r"^Starting vLLM API server"),
     # Engine 000: Avg prompt throughput: 2832.6 tokens/s, Avg generation throughput: 292.2 tokens/s, Running: 2 reqs, …
-    work=patterns(r"Avg prompt throughput: [\d.]+ tokens/s", r"^Received request (?:chat)?cmpl-", r"^Added request (?:chat)?cmpl-"),
+    work=patterns(
+        r"Avg prompt throughput: [\d.]+ tokens/s", r"^Received request (?:chat)?cmpl-", r"^Added request (?:chat)?cmpl-"
+    ),
     busy=patterns(r"Running: [1-9]\d* reqs", r"Waiting: [1-9]\d* reqs"),
     idle=patterns(r"Avg prompt throughput: 0\.0 tokens/s, Avg generation throughput: 0\.0 tokens/s"),
     quoting=patterns(r"^Received request \S{1,120}: prompt: "),
@@ -57,7 +59,13 @@ ENGINE = Engine(
         r"^RPC call to \w+ timed out",
         r"^(?:\w+\.){0,6}(?:\w*)EngineDeadError\b",
     ),
-    stopping=patterns(r"^\[shutdown\] (?!Executor)", r"^Shutting down FastAPI HTTP server", r"^Shutting down$", r"^Waiting for application shutdown\.", r"^EngineCore exiting\."),
+    stopping=patterns(
+        r"^\[shutdown\] (?!Executor)",
+        r"^Shutting down FastAPI HTTP server",
+        r"^Shutting down$",
+        r"^Waiting for application shutdown\.",
+        r"^EngineCore exiting\.",
+    ),
     cleanup=patterns(r"^\[shutdown\] ", r"^Parent process exited, terminating worker", r"^nanobind: leaked"),
     version=patterns(r"vLLM API server version v?(\d+\.\d+\S*)", r"V1 LLM engine \(v(\d+\.\d+[^)\s]*)\)"),
     process=re.compile(r"\bvllm serve\b|vllm\.entrypoints"),

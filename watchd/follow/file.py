@@ -25,8 +25,6 @@ from watchd.model import Checkpoint, Event, LogState
 MIB = 1024 * 1024
 STREAMS = 24
 """generations that are open at once before no more are looked for: the names beside the log tell of them later"""
-DONE = 16
-"""finished files that are remembered, so that none is taken for one that came and went unseen"""
 LOOKS = 3
 """looks at the path in one poll, at most"""
 LATE = 8
@@ -70,7 +68,6 @@ class FileFollower:
         self._old_until = 0
         self._streams: deque[Stream] = deque()
         self._passed: deque[Stream] = deque(maxlen=STREAMS)
-        self._done: deque[Place] = deque(maxlen=DONE)
         self._late: deque[tuple[Stream, datetime]] = deque()
         self._let_go: list[LogHandle] = []
         self._report = Report()
@@ -167,7 +164,6 @@ class FileFollower:
     def _next(self, verdict: Drain, now: datetime) -> None:
         head = self._streams.popleft()
         self._passed.append(head)
-        self._done.append(head.place())
         if verdict is Drain.DONE:
             self._late.append((head, max(now, (head.moved_at or now) + decide.GRACE)))
         else:
@@ -249,8 +245,7 @@ class FileFollower:
             tip.handle, tip.inode, tip.seen = opened.handle, opened.stat.inode, opened.stat
             tip.changed_at = None if move is Move.SETTLE else now
         elif verdict is Verdict.REPLACED:
-            before = [*self._done, *(stream.place() for stream in tuple(self._streams)[:-1])]
-            found = await succession.replaced(self._host, self._path, tip, before, opened, now)
+            found = await succession.replaced(self._host, self._path, tip, opened, now)
             tip.moved_at, tip.quiet, tip.grew_at = now, 0, now
             tip.ended = not place.prefix_length
             if found.instead is not None:
@@ -284,7 +279,6 @@ class FileFollower:
         stream.handle = None
         self._streams.pop()
         self._passed.append(stream)
-        self._done.append(stream.place())
         first = not self._streams
         self._line_up(found)
         if not found.rest:

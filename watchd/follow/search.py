@@ -79,7 +79,7 @@ async def siblings(host: LogHost, log: str) -> tuple[Sibling, ...]:
     found = []
     for path in rotation.newest(log, names, LIMIT):
         seen = await stat(host, path)
-        if seen is not None and seen.size:
+        if seen is not None:
             found.append(rotation.sibling(log, path, seen))
     return tuple(found)
 

@@ -41,27 +41,22 @@ class Succession:
     instead: LogHandle | None = None
 
 
-async def replaced(
-    host: LogHost, path: str, held: Stream, before: Iterable[Place], opened: Opened, now: datetime
-) -> Succession:
+async def replaced(host: LogHost, path: str, held: Stream, opened: Opened, now: datetime) -> Succession:
     """After `held`, which lost its name: files that came and went, then the one that was opened at the path.
 
-    `before`: the ends of files that were the log before it.
+    Of a file that was deleted nothing tells what came after it: then the one at the path comes next.
     """
 
     async def once(beside: Beside, opening: _Opening) -> Succession:
         # Asked in this order: what is written to the held file meanwhile cannot make it look like one that is new.
         known = await search.where(host, beside, await _present(held.held), held.inode)
-        if known is not None:
-            between = rotation.after(known, beside, held.since)
-        else:
-            between = await _without(host, rotation.unseen(beside, held.since), before)
+        between = rotation.after(known, beside, held.since) if known else ()
         between = await _before(host, between, opened.handle, opened.stat.inode)
         found = await _whole(host, between, held.generation, opening, now)
         last = await at_path(opened, held.generation + len(between) + 1, 0, REPLACED, now)
         last.since = _newest(between, last.since)
         found.streams.append(last)
-        if known is not None and known.stat.size > held.size:
+        if known is not None and (known.stat.size > held.size or known.stat.inode != held.inode):
             # An editor, or a writer that copies, had put this file in the place of the held one before it was renamed.
             found.instead = await host.open_log(known.path)
             opening.handles.append(found.instead)
@@ -164,14 +159,6 @@ async def _before(host: LogHost, siblings: Beside, handle: LogHandle, inode: tup
         return ()
     itself = await search.where(host, siblings, await _present(handle), inode)
     return siblings[: siblings.index(itself)] if itself else siblings
-
-
-async def _without(host: LogHost, siblings: Beside, places: Iterable[Place]) -> Beside:
-    """Those that were not read up to one of these places."""
-    for place in places if siblings else ():
-        itself = await search.where(host, siblings, place, None)
-        siblings = tuple(sibling for sibling in siblings if sibling is not itself)
-    return siblings
 
 
 async def _present(handle: LogHandle) -> Place:

@@ -12,11 +12,14 @@ from watchd.parse import lines as prefixes
 _DEEPEST = 6
 # Keys under which a logger puts what happened; under others (prompt, content, body) stands what somebody sent.
 _KEYS = re.compile(
-    r"(?:exc|exception|error|err|trace|traceback|stack|message|msg|event|log|fields|detail|reason|record|text)", re.IGNORECASE
+    r"(?:exc|exception|error|err|trace|traceback|stack|message|msg|event|log|fields|detail|reason|record|text)",
+    re.IGNORECASE,
 )
 _FOREIGN = re.compile(r"(?:prompt|input|content|body|request|output|completion|sample|user)", re.IGNORECASE)
 # error="…Traceback (most recent call last):\n…"      exc_info='Traceback …'
-_ASSIGNED = re.compile(r"\b(?P<key>[a-z_]{2,20})[=:] ?(?P<quote>[\"'])(?P<text>[^\"']{0,400}Traceback \(most recent call last\):\\n.*)$")
+_ASSIGNED = re.compile(
+    r"\b(?P<key>[a-z_]{2,20})[=:] ?(?P<quote>[\"'])(?P<text>[^\"']{0,400}Traceback \(most recent call last\):\\n.*)$"
+)
 
 
 def read(index: int, text: str) -> Iterator[Traceback]:

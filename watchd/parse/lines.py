@@ -165,9 +165,7 @@ def split(text: str) -> Words:
     for _ in range(_PREFIXES_AT_MOST):
         if match is None or not match.end():
             break
-        for name, value in match.groupdict().items():
-            if value:
-                found[name] = value
+        found.update({name: value for name, value in match.groupdict().items() if value})
         body = body[match.end() :]
         match = (_TASK.match(body) if _is_wrapper(match) else None) or _prefix(body)
     return _words(body, found) if found else Words(body)

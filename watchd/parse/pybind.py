@@ -1,10 +1,10 @@
 """Python exceptions as C++ hosts print them (pybind11): the message, an empty line, `At:`, and the frames, innermost first.
 
-    "Failed to initialize Python stub: ModuleNotFoundError: No module named 'sentencepiece'
+"Failed to initialize Python stub: ModuleNotFoundError: No module named 'sentencepiece'
 
-    At:
-      /models/translate/1/model.py(9): <module>
-      <frozen importlib._bootstrap>(488): _call_with_frames_removed
+At:
+  /models/translate/1/model.py(9): <module>
+  <frozen importlib._bootstrap>(488): _call_with_frames_removed
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from watchd.model import Line, Traceback, TraceFrame
 from watchd.parse import lines as prefixes
 
-_EXCEPTION = re.compile(r"\b(?P<type>(?:\w+\.){0,8}[A-Z]\w{2,80}(?:Error|Exception|Interrupt|Exit)): (?P<message>.{1,2000})$")
+_EXCEPTION = re.compile(
+    r"\b(?P<type>(?:\w+\.){0,8}[A-Z]\w{2,80}(?:Error|Exception|Interrupt|Exit)): (?P<message>.{1,2000})$"
+)
 _FRAME = re.compile(r"^ {2,8}(?P<path>[^\s(][^(\n]{0,400})\((?P<line>\d{1,9})\): (?P<function>\S.{0,200})$")
 _ABOVE = 4
 

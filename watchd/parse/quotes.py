@@ -23,7 +23,7 @@ Spans = Sequence[tuple[int, int]]
 
 def spans(data: bytes) -> Spans:
     """Byte ranges of `data` between a marker line and its `end of …` line, in order, without the markers."""
-    found = []
+    found: list[tuple[int, int]] = []
     for place in sorted(_places(data)):
         start = data.rfind(b"\n", 0, place) + 1
         end = data.find(b"\n", place)

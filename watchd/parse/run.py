@@ -7,7 +7,7 @@ pattern is searched only in lines that hold its longest literal text, which is l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from watchd.model import Line
@@ -18,8 +18,11 @@ from watchd.parse.needle import needle
 LONGEST_LINE = 65_536
 """Bytes of a line that are kept as text; of a longer one head and tail remain, with a note between them."""
 
-HEAD, TAIL = 20_000, 180_000
+HEAD, TAIL = 5_000, 60_000
 """Lines of a run that are kept: the launch, and what happened last. What lies between in a longer run is left out."""
+
+_TRIED, _FOUND = 2_000, 200
+"""Lines looked at and kept per pattern: a text that is common in a log must not make it slow to read."""
 
 _BACK = 300
 """Lines that may lie between the first word of a run and its banner: warnings of imports."""
@@ -83,23 +86,38 @@ def read(data: bytes, *, offset: int, number: int | None, edges: Edges) -> Piece
     quoted = quotes.spans(data)
     start = _start(data, torn, edges, quoted)
     found = tuple(_lines(data, start, offset, number))
-    inside = frozenset(i for i, line in enumerate(found) if quotes.covers(quoted, line.offset - offset)) if quoted else frozenset()
-    return Piece(lines=found, quoted=inside, begins=start > torn or offset == 0, earlier=bool(data[:start].strip()) and start > torn)
+    inside = (
+        frozenset(i for i, line in enumerate(found) if quotes.covers(quoted, line.offset - offset))
+        if quoted
+        else frozenset()
+    )
+    return Piece(
+        lines=found,
+        quoted=inside,
+        begins=start > torn or offset == 0,
+        earlier=bool(data[:start].strip()) and start > torn,
+    )
 
 
 def own_lines(data: bytes, patterns: Patterns, quoted: quotes.Spans = (), low: int = 0) -> Iterator[int]:
-    """Where the lines begin that match one of `patterns`, in no order, without those inside quotations."""
+    """Where the lines begin that match one of `patterns`, in no order, without those inside quotations.
+
+    Of each pattern the newest are found: at most `_FOUND` lines, among the newest `_TRIED` that hold its literal text.
+    """
     for pattern in patterns:
         literal = needle(pattern.pattern).encode()
         if data.startswith((b'{"log":"', b'{"log": "')):
             literal = literal.replace(b'"', b'\\"')
-        at = data.find(literal, low)
-        while at >= 0:
+        found, end = 0, len(data)
+        for _ in range(_TRIED):
+            at = data.rfind(literal, low, end)
+            if at < 0 or found == _FOUND:
+                break
             start = data.rfind(b"\n", low, at) + 1 or low
-            end = _end(data, start)
-            if pattern.search(_body(data[start:end])) and not quotes.covers(quoted, start):
+            if pattern.search(_body(data[start : _end(data, at)])) and not quotes.covers(quoted, start):
+                found += 1
                 yield start
-            at = data.find(literal, end)
+            end = start
 
 
 def _start(data: bytes, low: int, edges: Edges, quoted: quotes.Spans) -> int:
@@ -147,7 +165,12 @@ def _raised(data: bytes, fresh: list[int]) -> Iterator[int]:
 
 def _begins_anew(data: bytes, start: int, end: int, after: int) -> tuple[bool, bool]:
     """Whether time passed at an end, and whether the first lines of the run are printed again behind it."""
-    before = [clock for text in _texts(data, max(start, end - _NEAR), after) for clock in [prefixes.split(text).clock] if clock]
+    before = [
+        clock
+        for text in _texts(data, max(start, end - _NEAR), after)
+        for clock in [prefixes.split(text).clock]
+        if clock
+    ]
     behind = [clock for text in _texts(data, after, after + _NEAR) for clock in [prefixes.split(text).clock] if clock]
     passed = bool(before and behind) and not 0 <= _seconds(behind[0]) - _seconds(before[-1]) < _PAUSE_S
     first = {_shape(text) for text in _texts(data, start, start + _NEAR)[:_FIRST]}
@@ -210,16 +233,36 @@ def _end(data: bytes, start: int) -> int:
     return end if end >= 0 else len(data)
 
 
-def _lines(data: bytes, start: int, offset: int, number: int | None) -> Iterable[Line]:
-    count = data.count(b"\n", start)
-    skip_from, skip_to = (HEAD, count - TAIL) if count > HEAD + TAIL else (count + 1, count + 1)
-    first = None if number is None else number + data.count(b"\n", 0, start)
-    index, at = 0, start
-    while at < len(data):
-        end = _end(data, at)
-        if not skip_from <= index < skip_to:
+def _lines(data: bytes, start: int, offset: int, number: int | None) -> Iterator[Line]:
+    head = _ahead(data, start, HEAD)
+    tail = max(head, _back(data, start, TAIL))
+    for low, high in ((start, head), (tail, len(data))):
+        first = None if number is None else number + data.count(b"\n", 0, low)
+        at, index = low, 0
+        while at < high:
+            end = _end(data, at)
             yield Line(None if first is None else first + index, offset + at, _text(data[at:end]))
-        index, at = index + 1, end + 1
+            index, at = index + 1, end + 1
+
+
+def _ahead(data: bytes, start: int, count: int) -> int:
+    """Where the line begins that lies `count` lines behind `start`."""
+    at = start
+    for _ in range(count):
+        at = data.find(b"\n", at) + 1
+        if not at:
+            return len(data)
+    return at
+
+
+def _back(data: bytes, start: int, count: int) -> int:
+    """Where the last `count` lines begin, not before `start`."""
+    at = len(data) - data.endswith(b"\n")
+    for _ in range(count):
+        at = data.rfind(b"\n", start, at)
+        if at < 0:
+            return start
+    return at + 1
 
 
 def _text(raw: bytes) -> str:

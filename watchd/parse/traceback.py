@@ -19,12 +19,16 @@ from watchd.parse import lines as prefixes
 # Scheduler hit an exception: Traceback (most recent call last):
 HEADER = re.compile(r"(?P<kind>Original |Exception Group )?Traceback \(most recent call last\):[ \t]*$")
 # File "/opt/x.py", line 12, in f        File "/opt/x.py", line 3   (SyntaxError)
-_FRAME = re.compile(r'^(?P<indent> *)File "(?P<path>[^"\n]{1,4096})", line (?P<line>\d{1,9})(?:, in (?P<function>.{1,400}))?$')
+_FRAME = re.compile(
+    r'^(?P<indent> *)File "(?P<path>[^"\n]{1,4096})", line (?P<line>\d{1,9})(?:, in (?P<function>.{1,400}))?$'
+)
 # torch.OutOfMemoryError: CUDA out of memory…      AssertionError      ray.exceptions.RayTaskError(ValueError): …
 _EXCEPTION = re.compile(
     r"^(?P<indent> *)(?P<type>(?:[A-Za-z_]\w{0,120}\.){0,12}[A-Za-z_]\w{0,120}(?:\([\w.]{1,120}\))?)(?::(?: (?P<message>.*))?)?$"
 )
-_LEVEL = re.compile(r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|HINT|NOTE|Killed|Aborted|Terminated|Error)$")
+_LEVEL = re.compile(
+    r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|HINT|NOTE|Killed|Aborted|Terminated|Error)$"
+)
 _MARKER = re.compile(r"^\s*[~^]+[~^ ]*$")
 _REPEATED = re.compile(r"^\s*\[Previous line repeated \d+ more times?\]$")
 _CAUSE = "The above exception was the direct cause of the following exception:"
@@ -34,7 +38,9 @@ _MARGIN = re.compile(r"^((?:  )+)[|+](?: |-|$)")
 # Process scheduler-TP0:      Process EngineCore_DP0:
 _PROCESS = re.compile(r"^Process ([\w.:-]{1,120}):$")
 # "-- Process 1 terminated with the following error:", '"""', "traceback : Traceback (…": somebody else's traceback.
-_CARRIED = re.compile(r'^(?:-- Process \d+ terminated with the following error:|"""|.*Shard complete standard error output:.*)$')
+_CARRIED = re.compile(
+    r'^(?:-- Process \d+ terminated with the following error:|"""|.*Shard complete standard error output:.*)$'
+)
 # Fatal Python error: Segmentation fault
 _FATAL = re.compile(r"^Fatal Python error: (.{1,400})$")
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+ .{0,80}\(most recent call first\):$")
@@ -165,9 +171,9 @@ class _Reader:
         """The group above that a leaf belongs to: complete, without a leaf so far."""
         for stream, place in self.closed.items():
             block = self.found[place]
-            if stream[:3] == _stream(words, depth)[:3] and stream[3] < depth and block is not None:
-                if block.type.endswith("Group") and block.link is not Link.GROUP:
-                    return place
+            above = stream[:3] == _stream(words, depth)[:3] and stream[3] < depth
+            if above and block is not None and block.type.endswith("Group") and block.link is not Link.GROUP:
+                return place
         return None
 
     def _continue(self, index: int, words: prefixes.Words, body: str, depth: int) -> bool:
@@ -179,7 +185,9 @@ class _Reader:
             block = next((b for b in reversed(self.open.values()) if (b.stream[0], b.stream[3]) == home), None)
         if block is None:
             return False
-        return self._frame(index, block, body) or self._exception(index, block, body) or self._inside(index, block, words, body)
+        return (
+            self._frame(index, block, body) or self._exception(index, block, body) or self._inside(index, block, body)
+        )
 
     def _frame(self, index: int, block: _Block, body: str) -> bool:
         frame = _FRAME.match(body)
@@ -201,7 +209,7 @@ class _Reader:
         self._close(block.stream, match["type"], match["message"] or "")
         return True
 
-    def _inside(self, index: int, block: _Block, words: prefixes.Words, body: str) -> bool:
+    def _inside(self, index: int, block: _Block, body: str) -> bool:
         """A quoted source line, a marker under it, or something foreign."""
         deep = body.startswith(" " * ((block.indent or 0) + 4))
         if block.frames and (deep or _REPEATED.match(body)):
@@ -261,7 +269,7 @@ class _Reader:
             if last is not None:
                 self.links[stream] = (Link.CAUSE if body == _CAUSE else Link.CONTEXT, last)
         elif body.startswith('File "') and stream in self.closed:
-            self._headless(stream, words, body)
+            self._headless(stream, words)
 
     def _last(self, stream: Stream) -> int | None:
         """The block that this stream, or the prefixed header above its bare lines, completed last."""
@@ -279,7 +287,7 @@ class _Reader:
         if block is not None:
             self.found[place] = replace(block, message=f"{block.message}\n{body}")
 
-    def _headless(self, stream: Stream, words: prefixes.Words, body: str) -> None:
+    def _headless(self, stream: Stream, words: prefixes.Words) -> None:
         """Frames behind an exception line: Ray prints a task's traceback inside the message, without a header."""
         place = self.closed[stream]
         carrier = self.found[place]
@@ -303,7 +311,9 @@ class _Reader:
             return False
         frame = _FAULT_FRAME.match(body)
         if frame and not self.fault.group:
-            self.fault.frames.insert(0, TraceFrame(path=frame["path"], line=int(frame["line"]), function=frame["function"]))
+            self.fault.frames.insert(
+                0, TraceFrame(path=frame["path"], line=int(frame["line"]), function=frame["function"])
+            )
             self.fault.indexes.append(index)
             return True
         if _THREAD.match(body):
@@ -351,7 +361,10 @@ def _is_exception(name: str, has_message: bool) -> bool:
     last = name.rpartition(".")[2]
     if _LEVEL.match(name):
         return False
-    if re.search(r"(?:Error|Exception|Exit|Interrupt|Timeout|Warning|Failure|Fault|Group|Empty|Full|Iteration|Disconnect|Abort)\)?$", last):
+    if re.search(
+        r"(?:Error|Exception|Exit|Interrupt|Timeout|Warning|Failure|Fault|Group|Empty|Full|Iteration|Disconnect|Abort)\)?$",
+        last,
+    ):
         return True
     if "." in name:
         return last[:1].isalpha() and not name.endswith((".py", ".so", ".json", ".log"))

@@ -85,8 +85,9 @@ def _head(incident: Incident, width: int) -> list[Row]:
     bar: Row = (Span(left, loud), Span(f" {who} ", Style.STRONG), Span("━" * (fill + 1) + right, loud))
     notes = [f"{_day(incident.opened_at)} {_clock(incident.opened_at)} UTC"]
     if incident.target is not None:
+        known = incident.target.engine not in {None, "generic"}
         engine = " ".join(filter(None, (incident.target.engine, incident.target.engine_version)))
-        notes = [*filter(None, [engine]), incident.target.log, *notes]
+        notes = [*([engine] if known else []), incident.target.log, *notes]
     if incident.occurrences > 1:
         notes.append(_times(incident.occurrences))
     if incident.acknowledged_at is not None:
