@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,11 @@ def concluded(hook: Receiver, count: int = 1, *, limit_s: float = 40) -> list[di
     """Wait for so many crashes whose ladder was climbed."""
     assert wait_until(lambda: sum(told["stage"] == "final" for told in crashes(hook)) >= count, limit_s), said(hook)
     return crashes(hook)
+
+
+def concluded_times(hook: Receiver) -> int:
+    """How often the one crash occurred, once its ladder was climbed; else 0."""
+    return sum(told["occurrences"] for told in crashes(hook) if told["stage"] == "final")
 
 
 def test_one_incident_names_the_guard_and_the_flags(tmp_path: Path, server: Servelet, hook: Receiver) -> None:
@@ -246,12 +252,57 @@ def test_a_crash_between_two_looks_is_found(tmp_path: Path, server: Servelet, ho
     assert told["exception"]["type"] == "KeyError"
 
 
+def test_a_relaunch_over_the_log_does_not_destroy_the_evidence(
+    tmp_path: Path, server: Servelet, hook: Receiver
+) -> None:
+    """`> server.log` truncates the traceback in place; what watchd had read of it is looked into all the same."""
+    with watching(tmp_path, server, hook) as daemon:
+        server.serve(*GOOD)
+        daemon.start()
+        server.fail()
+        hook.wait(1)
+        server.serve(*GOOD, truncate=True)
+        (told,) = concluded(hook)
+        daemon.stop()
+    assert told["exception"] == {"type": "KeyError", "message": "'model.layers.7.weight'"}
+    assert told["frame"]["function"] == "work_loop"
+    broad = next(step for step in told["evidence"] if "grep" in step["command"])
+    assert (broad["via"], "was replaced" in broad["detail"]) == ("local", True)
+
+
+def test_a_stop_and_a_crash_over_the_log_are_two_things(tmp_path: Path, server: Servelet, hook: Receiver) -> None:
+    """A server is stopped and relaunched with `>` a moment later, and that launch dies: one orderly end, one crash."""
+    with watching(tmp_path, server, hook) as daemon:
+        server.serve(*GOOD)
+        daemon.start()
+        server.end(signal.SIGTERM)
+        # Its last words must have been read: what is written and truncated between two looks is a gap, and said to be.
+        time.sleep(1.2)
+        server.launch(*BAD, truncate=True, start_s=2)
+        (told,) = concluded(hook)
+        daemon.stop()
+    assert told["cause"] == "launch_argument"
+    assert told["log"]["complete"]
+    assert [found["verdict"] for found in incidents(hook) if found["verdict"] != "crash"] == ["stopped"]
+
+
+def test_a_crash_loop_is_one_incident_with_occurrences(tmp_path: Path, server: Servelet, hook: Receiver) -> None:
+    with watching(tmp_path, server, hook) as daemon:
+        daemon.start()
+        for count in (1, 2, 3):
+            server.launch(*BAD, start_s=3)
+            assert wait_until(lambda: concluded_times(hook) == count, 40), said(hook)  # noqa: B023
+        daemon.stop()
+    (told,) = crashes(hook)
+    assert (told["occurrences"], told["cause"], told["status"]) == (3, "launch_argument", "firing")
+
+
 def test_a_crash_during_a_lost_connection_is_found(tmp_path: Path, server: Servelet, hook: Receiver, make_sshd) -> None:  # type: ignore[no-untyped-def]
     sshd = make_sshd()
     with Servelet(sshd) as server, watching(tmp_path, server, hook) as daemon:
         server.serve(*GOOD)
         daemon.start()
-        sshd._end()
+        sshd.end()
 
         daemon.logged("host_down")
         server.fail()

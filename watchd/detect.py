@@ -70,9 +70,11 @@ class Suspicion:
     """A top-level traceback that nobody has settled yet.
 
     start, offset  of its first line and of its exception line
+    run            the launch that it belongs to, as far as the log tells
     stopping       the run had said before that it was asked to stop: this may be another launch's
     """
 
+    run: int
     start: int
     offset: int
     text: str
@@ -89,6 +91,7 @@ class State:
     position    byte offset up to which the log was taken
     began       the present run lies behind this offset: an earlier process was gone by then
     turned      offset at which the latest change of run was seen
+    gone        its process was seen to end, and no other has been seen since
     old         old text was met and not yet judged
     stopping    the run said that it was asked to stop
     attentive   every line is looked at, for a line of work may end an incident
@@ -108,6 +111,7 @@ class State:
     reading: tuple[Reading, ...] = ()
     suspicion: Suspicion | None = None
     process: Process | None = None
+    gone: bool = False
     old: bool = False
     stopping: bool = False
     worked_at: datetime | None = None
@@ -276,7 +280,9 @@ def _read_traceback(state: State, offset: int, words: lines.Words, at: datetime)
         return state
     if state.suspicion:
         return replace(state, suspicion=replace(state.suspicion, at=at))
-    found = Suspicion(start=reading.start, offset=offset, text=body[:_EXCERPT], at=at, stopping=state.stopping)
+    found = Suspicion(
+        run=state.run, start=reading.start, offset=offset, text=body[:_EXCERPT], at=at, stopping=state.stopping
+    )
     return replace(state, suspicion=found, worked_at=None)
 
 
@@ -303,8 +309,9 @@ def _process(state: State, sample: ProcessSample) -> tuple[State, Trigger | None
         return (
             _settle(state, "and no process of it lives", sample.at) if state.suspicion or state.old else (state, None)
         )
-    if after is not None and (before is None or _same(before, after)):
-        return replace(state, process=after, old=False), None
+    if after is not None and (before is None or before.same(after)):
+        state = replace(state, process=after, old=False)
+        return (_another(state), None) if state.gone else (state, None)
     assert before is not None
     why = f"process {before.pid} is gone"
     if state.suspicion or state.old:
@@ -313,14 +320,13 @@ def _process(state: State, sample: ProcessSample) -> tuple[State, Trigger | None
         trigger = _speak(state, TriggerKind.PROCESS_GONE, why, sample.at)
     if after is not None:
         trigger = replace(trigger, end=state.position if trigger.end is None else trigger.end)
-    # What is written from here on is another process's, and so is what the health check will say.
-    here, standing = state.position, health.relaunched(state.health)
-    gone = replace(state, process=after, run=state.run + 1, began=here, turned=here, stopping=False, health=standing)
-    return gone, trigger
+    return replace(_another(state), process=after, gone=after is None, began=state.position), trigger
 
 
-def _same(before: Process, after: Process) -> bool:
-    return (before.pid, before.started) == (after.pid, after.started)
+def _another(state: State) -> State:
+    """What is written from here on is another process's, and so is what the health check will say."""
+    standing = health.relaunched(state.health)
+    return replace(state, run=state.run + 1, turned=state.position, stopping=False, gone=False, health=standing)
 
 
 def _tick(state: State, now: datetime) -> tuple[State, Trigger | None]:

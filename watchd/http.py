@@ -8,10 +8,17 @@ kept: at one request in ten seconds both ends would have closed it by the next.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import re
+import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -21,8 +28,20 @@ import httpx
 from watchd.errors import HttpError, HttpLostError, HttpRefusedError, HttpTimeoutError
 from watchd.model import ByteStream, Dialer
 
-FOREIGN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpcore.NetworkError, httpcore.TimeoutException)
+FOREIGN = (
+    httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict,
+    httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError,
+    httpcore.UnsupportedProtocol, httpcore.ConnectionNotAvailable, OSError,
+)  # fmt: skip
+_QUOTING = (
+    httpx.ProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, httpcore.ProtocolError, UnicodeError
+)  # fmt: skip
+"""What quotes the URL, a header, or what came back, so that nothing may be chained to it."""
 CHUNK = 65536
+
+# Authorization
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}\Z")
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$")
 
 R = TypeVar("R")
 
@@ -40,7 +59,8 @@ class HttpReply:
 class HttpClient:
     """Asks servers. One for the whole process; `close` it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
         self._direct: dict[str, httpx.AsyncClient] = {}
 
     async def request(
@@ -58,23 +78,29 @@ class HttpClient:
         """One request, bounded by `timeout_s` from dialling to the end of the body. Redirects are not followed.
 
         With `dial` the connection is opened by it and no proxy of the environment is asked. Raises HttpRefusedError,
-        HttpTimeoutError, HttpLostError; a HostError of the dialer passes through.
+        HttpTimeoutError, HttpLostError for what the other side did, and HttpError itself where the request could not be
+        made (URL, header, CA file). A HostError of the dialer passes through.
         """
-        began = time.perf_counter()
+        began = self._clock()
+        progress = _Progress()
+        target, sending = _target(url), [(b"accept-encoding", b"identity"), *_sendable(headers)]
         try:
-            async with asyncio.timeout(timeout_s):
-                if dial is None:
-                    found = await _ask(self._client(ca), method, url, headers, body, limit)
-                else:
-                    async with _dialled(dial, ca) as client:
-                        found = await _ask(client, method, url, headers, body, limit)
+            async with asyncio.timeout(timeout_s), self._open(dial, ca) as client:
+                asking = client.stream(
+                    method, target, headers=sending, content=body, extensions={"trace": progress.note}
+                )  # fmt: skip
+                async with asking as answer:
+                    kept = await _read(answer, limit)
         except TimeoutError as error:
-            raise HttpTimeoutError(f"no answer within {timeout_s:g} s") from error
+            what = "it took the connection, but no answer came" if progress.connected else "no connection came about"
+            raise HttpTimeoutError(f"{what} within {timeout_s:g} s") from error
+        except _QUOTING as error:
+            raise translated(error) from None
         except FOREIGN as error:
             raise translated(error) from error
-        return HttpReply(
-            status=found.status, headers=found.headers, body=found.body, elapsed_ms=(time.perf_counter() - began) * 1000
-        )
+        found = MappingProxyType(dict(answer.headers))
+        elapsed_ms = (self._clock() - began) * 1000
+        return HttpReply(status=answer.status_code, headers=found, body=kept, elapsed_ms=elapsed_ms)
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -82,62 +108,164 @@ class HttpClient:
         for client in clients:
             await client.aclose()
 
-    def _client(self, ca: str) -> httpx.AsyncClient:
+    @asynccontextmanager
+    async def _open(self, dial: Dialer | None, ca: str) -> AsyncIterator[httpx.AsyncClient]:
+        if dial is not None:
+            async with _client(_over(dial, _trust(ca))) as client:
+                yield client
+            return
         if ca not in self._direct:
-            self._direct[ca] = httpx.AsyncClient(
-                verify=_trust(ca), timeout=None, follow_redirects=False  # noqa: S113  the request as a whole is bounded
-            )
-        return self._direct[ca]
+            self._direct[ca] = _client(None, verify=_trust(ca))
+        yield self._direct[ca]
+
+
+class _Progress:
+    """How far a request has come; httpcore calls `note` with the name of each step."""
+
+    def __init__(self) -> None:
+        self.connected = False
+
+    async def note(self, event: str, detail: Mapping[str, Any]) -> None:
+        del detail
+        self.connected = self.connected or event.endswith(("connect_tcp.complete", "send_request_headers.started"))
+
+
+def _target(url: str) -> httpx.URL:
+    """The URL, read. Raises HttpError where it is none that can be asked, without quoting it."""
+    try:
+        target = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        raise HttpError("the URL cannot be read") from None
+    named = target.host and "%" not in target.host
+    if target.scheme not in ("http", "https") or not named or not 0 < (target.port or 1) < 65536:
+        raise HttpError("the URL is not one of http:// or https://")
+    return target
+
+
+def _sendable(headers: Sequence[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """The headers as bytes. Raises HttpError that names the header and keeps its value to itself."""
+    for name, value in headers:
+        if not _NAME.match(name) or _UNSENDABLE.search(value):
+            raise HttpError(f"the header {name[:80]!r} cannot be sent: its name or value holds a character it must not")
+    return [(name.encode(), value.encode()) for name, value in headers]
+
+
+async def _read(answer: httpx.Response, limit: int) -> bytes:
+    """The body as it was sent, at most `limit` bytes: unpacked, a few bytes could become gigabytes."""
+    kept = bytearray()
+    async for chunk in answer.aiter_raw(CHUNK):
+        kept += chunk[: limit - len(kept)]
+        if len(kept) >= limit:
+            break
+    return bytes(kept)
 
 
 def translated(error: BaseException) -> HttpError:
-    """One of our errors for one of the library's. No word of it is kept that could hold a URL."""
-    if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException):
+    """One of our errors for one of the libraries'. No word of it is kept that could hold a URL or a secret."""
+    if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException | TimeoutError):
         return HttpTimeoutError("no answer in time")
-    if isinstance(error, httpx.ConnectError | httpcore.ConnectError):
-        return HttpRefusedError(_why_not_connected(error))
-    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol | httpcore.UnsupportedProtocol):
-        return HttpRefusedError("the URL is not one of http:// or https://")
     if isinstance(error, httpx.RemoteProtocolError | httpcore.RemoteProtocolError):
-        return HttpLostError("what came back is not HTTP, or it ended early")
+        return HttpLostError(_how_it_ended(str(error)))
     if isinstance(error, httpx.ProxyError | httpcore.ProxyError):
-        return HttpLostError("the proxy refused")
+        return HttpRefusedError("the proxy of the environment refused")
+    if isinstance(error, httpx.DecodingError):
+        return HttpLostError("what came back is not what it says it is")
+    if isinstance(error, httpx.NetworkError | httpcore.NetworkError | httpcore.ConnectionNotAvailable | OSError):
+        return _network(error)
+    if isinstance(error, httpx.UnsupportedProtocol | httpcore.UnsupportedProtocol | httpx.InvalidURL | UnicodeError):
+        return HttpError("the URL cannot be used")
+    return HttpError("the request cannot be made")
+
+
+def _how_it_ended(text: str) -> str:
+    # Server disconnected without sending a response.
+    if text.startswith("Server disconnected"):
+        return "the connection was closed without an answer"
+    # peer closed connection without sending complete message body (received 1 bytes, expected 100)
+    if text.startswith("peer closed connection"):
+        return "the connection was closed in the middle of the answer"
+    return "what came back is not HTTP"
+
+
+def _network(error: BaseException) -> HttpError:
+    """What stands behind a failed connection: the libraries wrap it several times over."""
+    connecting = isinstance(error, httpx.ConnectError | httpcore.ConnectError)
+    for cause in _causes(error):
+        match cause:
+            case ssl.SSLCertVerificationError():
+                return HttpLostError(f"TLS: the certificate is not accepted ({_verdict(cause)})")
+            case ssl.SSLError():
+                return HttpLostError(f"TLS: {(cause.reason or 'no agreement').lower().replace('_', ' ')[:80]}")
+            case socket.gaierror():
+                return HttpRefusedError("the name in the URL is unknown")
+            case ConnectionRefusedError():
+                return HttpRefusedError("nobody listens there (connection refused)")
+            case ConnectionResetError() | BrokenPipeError() | ConnectionAbortedError():
+                return HttpLostError("the connection was reset")
+            case TimeoutError():
+                return HttpTimeoutError("no connection came about in time")
+            case OSError() if cause.errno in _UNREACHABLE:
+                return HttpRefusedError(f"it cannot be reached ({os.strerror(cause.errno)})")
+    if connecting:
+        return HttpRefusedError("no connection could be made")
     return HttpLostError("the connection ended before the answer did")
 
 
-def _why_not_connected(error: BaseException) -> str:
-    text = str(error).lower()
-    if "certificate" in text or "ssl" in text or "tls" in text:
-        return "the server's certificate, or its TLS, is not accepted"
-    if "name" in text or "address family" in text or "nodename" in text:
-        return "the name in the URL is unknown"
-    return "nobody listens there (connection refused)" if "refused" in text else "no connection could be made"
+_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM, errno.EADDRNOTAVAIL, errno.ENETDOWN)
+_OTHER_NAME = (62, 64)
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH: their text quotes the name"""
 
 
-async def _ask(
-    client: httpx.AsyncClient, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes, limit: int
-) -> HttpReply:
-    async with client.stream(method, url, headers=list(headers), content=body) as answer:
-        kept = bytearray()
-        async for chunk in answer.aiter_bytes(CHUNK):
-            kept += chunk
-            if len(kept) >= limit:
-                break
-        return HttpReply(
-            status=answer.status_code, headers=MappingProxyType(dict(answer.headers)), body=bytes(kept[:limit])
-        )
+def _verdict(error: ssl.SSLCertVerificationError) -> str:
+    return "it is another name's" if error.verify_code in _OTHER_NAME else str(error.verify_message)[:80]
 
 
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it was raised from, and the members of groups, outermost first."""
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop(0)
+        if found is None or id(found) in seen or len(seen) > 50:
+            continue
+        seen.add(id(found))
+        yield found
+        members = found.exceptions if isinstance(found, BaseExceptionGroup) else ()
+        waiting += [found.__cause__, found.__context__, *members]
+
+
+@cache
 def _trust(ca: str) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=ca or None)
+    """Certificates that are accepted: the file's alone, or this machine's and those that httpx comes with.
+
+    Raises HttpError where the file cannot be used; made once, since reading them takes 20 ms.
+    """
+    if not ca:
+        context = httpx.create_ssl_context()
+        context.load_default_certs()
+        return context
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as error:
+        reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise HttpError(f"the CA file {ca} cannot be used: {reason}") from error
 
 
-def _dialled(dial: Dialer, ca: str) -> httpx.AsyncClient:
-    transport = httpx.AsyncHTTPTransport(verify=False)
+def _client(transport: httpx.AsyncHTTPTransport | None, verify: ssl.SSLContext | bool = True) -> httpx.AsyncClient:
+    # No cookies: one server's answer must not change what the next one is sent.
+    nothing = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
+    return httpx.AsyncClient(
+        transport=transport, verify=verify, trust_env=transport is None, cookies=nothing,
+        headers={"user-agent": "watchd"}, follow_redirects=False, timeout=None,  # noqa: S113  the whole is bounded
+    )  # fmt: skip
+
+
+def _over(dial: Dialer, trust: ssl.SSLContext) -> httpx.AsyncHTTPTransport:
+    transport = httpx.AsyncHTTPTransport(verify=trust, trust_env=False)
     transport._pool = httpcore.AsyncConnectionPool(  # noqa: SLF001  see the top of this file
-        ssl_context=_trust(ca), max_keepalive_connections=0, network_backend=_Backend(dial)
+        ssl_context=trust, max_keepalive_connections=0, network_backend=_Backend(dial)
     )
-    return httpx.AsyncClient(transport=transport, timeout=None, follow_redirects=False, trust_env=False)  # noqa: S113
+    return transport
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
@@ -190,7 +318,11 @@ class _Stream(httpcore.AsyncNetworkStream):
         """The same connection, with TLS over it."""
         del timeout
         secured = _Tls(self._raw, ssl_context, server_hostname)
-        await secured.handshake()
+        try:
+            await secured.handshake()
+        except BaseException:
+            await self._raw.close()
+            raise
         return secured
 
     def get_extra_info(self, info: str) -> Any:
@@ -207,11 +339,8 @@ class _Tls(_Stream):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
 
     async def handshake(self) -> None:
-        """Agree on keys, and check the certificate."""
-        try:
-            await self._pump(self._tls.do_handshake)
-        except ssl.SSLError as error:
-            raise httpcore.ConnectError(f"TLS: {error.reason}") from error
+        """Agree on keys, and check the certificate. Raises ssl.SSLError."""
+        await self._pump(self._tls.do_handshake)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """At most `max_bytes`; empty at the end."""
@@ -219,9 +348,7 @@ class _Tls(_Stream):
         try:
             return await self._pump(lambda: self._tls.read(max_bytes))
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            return b""
-        except ssl.SSLError as error:
-            raise httpcore.ReadError("TLS") from error
+            return b""  # most servers end without a goodbye; whether the answer is whole, its length says
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send everything."""
@@ -247,6 +374,9 @@ class _Tls(_Stream):
                     self._incoming.write(data)
                 else:
                     self._incoming.write_eof()
+            except ssl.SSLError:
+                await self._flush()  # the alert that tells the server why
+                raise
             else:
                 await self._flush()
                 return found

@@ -99,6 +99,12 @@ class Daemon:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
+    def peak_mib(self) -> float:
+        """The most memory that it has held so far, in MiB."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
     def events(self, name: str = "") -> list[dict[str, Any]]:
         """What it logged, all or by event name."""
         found = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,7 +87,7 @@ class LocalHost:
         if path in self.refused:
             raise LogUnreadableError(self.name, path, self.refused[path])
         try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
+            if not Path(path).is_file():
                 raise LogUnreadableError(self.name, path, "not a regular file")
             return LocalHandle(self, path)
         except OSError as error:
@@ -97,7 +96,7 @@ class LocalHost:
     async def stat(self, path: str) -> FileStat | None:
         self.request()
         try:
-            found = os.stat(path)
+            found = Path(path).stat()
         except OSError:
             return None
         inode = (found.st_dev, found.st_ino) if self.inodes else None

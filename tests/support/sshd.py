@@ -142,15 +142,16 @@ class Sshd:
 
     def stop(self) -> None:
         """End it and everything that it started, and remove its folder; a second call does nothing."""
-        self._end()
+        self.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def restart(self) -> Sshd:
         """End it and start it again on the same port, with the options as they are now."""
-        self._end()
+        self.end()
         return self.start()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End it and everything that it started; its folder stays, `start` starts it again."""
         if self.listener is None:
             return
         below = {*_below(self.listener.pid), *self._session_processes()}

@@ -45,10 +45,15 @@ def origin(block: Traceback) -> Traceback:
         return list(links(block))[-1]
     best = chain[-1]
     for later in reversed(chain[:-1]):
-        if later.link is not Link.CONTEXT or not _only_asked(best, later):
+        if not (_mute(best, later) or (later.link is Link.CONTEXT and _only_asked(best, later))):
             break
         best = later
     return best
+
+
+def _mute(earlier: Traceback, later: Traceback) -> bool:
+    """`raise TimeoutError("RPC call …") from error`: an exception without words, told by the next one."""
+    return not earlier.message and _role(earlier) is None and _role(later) is Role.ROOT
 
 
 def _only_asked(earlier: Traceback, later: Traceback) -> bool:

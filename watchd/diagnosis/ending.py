@@ -68,8 +68,8 @@ def _orderly_end(scene: Scene) -> int | None:
 
 def _failed_before(scene: Scene, index: int) -> bool:
     lead = roots.lead(scene)
-    if lead is not None and lead.role is not Role.ECHO and lead.index < index:
+    if lead is not None and lead.role is not Role.ECHO and lead.index <= index:
         return True
     work = scene.marked(MarkKind.WORK)
     solid = work[-roots.SOLID] if len(work) >= roots.SOLID else -1
-    return any(fatal < index for fatal in scene.marked(MarkKind.FATAL, after=solid))
+    return any(fatal <= index for fatal in scene.marked(MarkKind.FATAL, after=solid))

@@ -6,12 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from watchd.diagnosis import arguments, chains, signatures
-from watchd.diagnosis.base import Fault, Role
+from watchd.diagnosis.base import Fault, Role, Signature
 from watchd.model import Cause, Mark, MarkKind, Rank, Run, Traceback
 from watchd.parse import lines as prefixes
+from watchd.parse import traceback
 from watchd.parse.lines import Words
 
 _SILENT = frozenset((MarkKind.WORK, MarkKind.IDLE, MarkKind.QUOTED))
+_BROAD = frozenset((Cause.COLLECTIVE_ERROR,))
+"""Causes of which the further lines of a message may say the cause."""
+_MESSAGE = 6
+"""Lines behind an exception line that may belong to its message."""
 _QUIET_LEVELS = frozenset(("DEBUG", "INFO"))
 # Exception ignored in: <function …>        Exception ignored on threading shutdown
 _IGNORED = re.compile(r"\bException ignored (?:in|on|while)\b")
@@ -62,6 +67,9 @@ def _raised(block: Traceback, bodies: Sequence[str]) -> Iterator[Fault]:
     match = signatures.find(text, on="exceptions", frames=frames)
     checked = arguments.cause_of(root)
     signature = match[0] if match and not (checked and match[0].weak) else None
+    if signature is None or signature.cause in _BROAD:
+        match = _detail(root, bodies) or match
+        signature = match[0] if match and not (checked and match[0].weak) else None
     role = signature.role if signature else Role.ROOT
     if role is Role.NOISE:
         return
@@ -80,6 +88,17 @@ def _raised(block: Traceback, bodies: Sequence[str]) -> Iterator[Fault]:
         rank=root.rank if root.rank is not None else block.rank,
         process=root.process or block.process,
     )
+
+
+def _detail(root: Traceback, bodies: Sequence[str]) -> tuple[Signature, re.Match[str]] | None:
+    """A cause that the further lines of the message name: `Last error: Error while creating shared memory segment …`."""
+    for body in bodies[root.last + 1 : root.last + 1 + _MESSAGE]:
+        if not body.strip() or traceback.HEADER.search(body):
+            return None
+        found = signatures.find(body, on="lines")
+        if found and found[0].role is Role.ROOT and found[0].cause not in _BROAD:
+            return found
+    return None
 
 
 def _noise_around(root: Traceback, block: Traceback, bodies: Sequence[str]) -> bool:

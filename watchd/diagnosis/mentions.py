@@ -13,10 +13,9 @@ _ABOVE = 40
 _BELOW = 12
 """Lines below a native crash in which its dump names a Python file."""
 
-_CONFIG = re.compile(r"[\w./-]{1,200}\.(?:json|ya?ml|toml|pbtxt)\b")
-_WEIGHTS = re.compile(
-    r"[\w./-]{0,200}(?:checkpoint[-_]\d+(?:[\w/-]|\.(?=\w))*|[\w-]{1,120}\.(?:safetensors|gguf|bin|pt|pth|ckpt)\b)"
-)
+_TOKEN = re.compile(r"[\w./@-]{4,400}")
+_CONFIG = re.compile(r"\.(?:json|ya?ml|toml|pbtxt)$")
+_WEIGHTS = re.compile(r"\.(?:safetensors|gguf|bin|pt|pth|ckpt)$|checkpoint[-_]\d")
 _STEP = re.compile(r"(checkpoint[-_])(\d{1,9})")
 _PORT = re.compile(r"(?:, |:|[Pp]ort )(\d{2,5})\b(?![.\d])")
 _SET_PORT = re.compile(r"\bport[=': ]{1,4}(\d{2,5})\b")
@@ -67,9 +66,9 @@ def _mention(scene: Scene, fault: Fault, pattern: re.Pattern[str]) -> str | None
     below = (body for body in scene.bodies[fault.index + 1 : fault.index + _ABOVE] if "Error" in body)
     above = (body for body in scene.bodies[max(0, fault.index - _ABOVE) : fault.index][::-1] if 'File "' not in body)
     for text in (fault.text, *below, *(launch.argv if launch else ()), *above):
-        match = pattern.search(text)
-        if match:
-            return match[0]
+        for token in _TOKEN.findall(text):
+            if pattern.search(token.rstrip(".")):
+                return str(token.rstrip("."))
     return None
 
 

@@ -157,11 +157,9 @@ def _only_name(scene: Scene, event: Event) -> bool:
     """Where the log has no clock: the last event of its kind that names the program that was launched."""
     launch = scene.case.get(Launch)
     name = (event.process or "").lower()
-    if (
-        launch is None
-        or len(name) < 4
-        or not any(PurePath(word).name.lower().startswith(name) for word in launch.argv[:6])
-    ):
+    programs = [PurePath(word).name.lower() for word in (launch.argv[:6] if launch else ())]
+    programs.append(scene.run.knobs.get("program", ""))
+    if len(name) < 4 or not any(program.startswith(name) for program in programs):
         return False
     return (
         event

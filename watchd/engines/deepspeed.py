@@ -13,7 +13,7 @@ ENGINE = Engine(
     loading=patterns(r"^process \d+ spawned with command", r"Setting CUDA_VISIBLE_DEVICES="),
     work=patterns(r"step=\d+, skipped=\d+, lr=", r"\bgrad_norm: [\d.]+, "),
     fatal=patterns(r"exits with return code = -?[1-9]"),
-    stopping=patterns(r"exits successfully"),
+    finished=patterns(r"exits successfully"),
     cleanup=patterns(r"^Killing subprocess \d+"),
     version=patterns(r"DeepSpeed info: version=(\S+?),"),
     process=re.compile(r"\bdeepspeed\b"),

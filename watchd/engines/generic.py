@@ -56,7 +56,7 @@ ENGINE = Engine(
         r"\"(?:POST|PUT) /\S{0,300} HTTP/[\d.]+\" 2\d\d",
         r"\"GET /(?!health|ready|live|ping|metrics|v1/models|v2/health|-/|\s|favicon)\S{1,300} HTTP/[\d.]+\" 2\d\d",
         #  30%|███       | 1298/4284 [1:44:03<3:59:22, 4.81s/it]
-        r"\d+/\d+ \[\d[\d:]*<[\d:?]+, +[\d.?]+(?:s/it|it/s|s/\w+|\w+/s)",
+        r"\d{1,9}/\d{1,9} \[\d[\d:]{1,9}<[\d:?]{1,10}, {1,3}[\d.?]{1,9}(?:s/it|it/s|s/\w|\w{1,8}/s)",
         # step   260 loss 1.8795     {'loss': 1.0377, …}    it 20400 ce 1.3415     epoch 2 batch 280/400 loss 0.89
         r"\b(?:step|iter(?:ation)?|epoch|ep|update|it|e)\b[ =:/]{0,6}\d+.{0,80}\b(?:loss|ppl|ce|reward\S{0,8}|mel\S{0,8}|dice|nll|lr|grad\S{0,6}|acc\w{0,8}|\S{0,8}err\S{0,8}|tok/s|sps|steps/s|it/s)\b",
         r"'loss': [\d.]+",

@@ -46,6 +46,7 @@ ENGINE = Engine(
     version=patterns(r"^build: (\w+) \(", r"^build_info: (b\d+\S*)"),
     process=re.compile(r"llama-server|llama\.cpp"),
     knobs={
+        "program": "llama-server",
         "memory_share": "-ngl",
         "batch": "--batch-size",
         "requests": "--parallel",

@@ -11,7 +11,7 @@ ENGINE = Engine(
     marks=patterns(
         r"\bmegatron/(?:core|training|legacy)/",
         r"^\s*iteration +\d+/ +\d+ \| consumed samples",
-        r"pretrain_\w+\.py",
+        r"pretrain_\w{1,40}\.py",
         r"^ {2}\w+ \.{3,} \S",
     ),
     banner=patterns(r"^using world size: \d+, data-parallel size", r"-+ arguments -+"),
@@ -21,6 +21,6 @@ ENGINE = Engine(
     work=patterns(r"^\s*(?:\[[^\]]{0,40}\] )?iteration +\d+/ +\d+ \|"),
     fatal=patterns(r"Did not get (?:subsequent|initial) heartbeat"),
     stopping=patterns(r"exiting program (?:after|at)", r"exiting program after receiving SIGTERM"),
-    process=re.compile(r"pretrain_\w+\.py"),
+    process=re.compile(r"pretrain_\w{1,40}\.py"),
     knobs={"batch": "--micro-batch-size", "collective_timeout": "--distributed-timeout-minutes"},
 )

@@ -11,7 +11,7 @@ ENGINE = Engine(
     marks=patterns(
         r"server config\"? env=\"?map\[",
         r"^\[GIN\] ",
-        r"OLLAMA_\w+:",
+        r"OLLAMA_\w{1,40}:",
         r"llama runner (?:started|process)",
         r"\bollama/",
         r"source=(?:routes|sched|server)\.go",
@@ -30,6 +30,7 @@ ENGINE = Engine(
     version=patterns(r"Listening on \S+ \(version (\S+)\)"),
     process=re.compile(r"\bollama serve\b"),
     knobs={
+        "program": "ollama",
         "context": "OLLAMA_CONTEXT_LENGTH",
         "requests": "OLLAMA_NUM_PARALLEL",
         "port": "OLLAMA_HOST",

@@ -45,6 +45,7 @@ ENGINE = Engine(
     version=patterns(r"text.generation.(?:launcher|inference)[ :=]+v?(\d+\.\d+\.\d+)"),
     process=re.compile(r"text-generation-(?:launcher|server|router)"),
     knobs={
+        "program": "text-generation",
         "memory_share": "--cuda-memory-fraction",
         "batch": "--max-batch-size",
         "requests": "--max-concurrent-requests",

@@ -24,5 +24,5 @@ ENGINE = Engine(
     cleanup=patterns(r"All models are stopped, unloading models", r"Timeout \d+: Found \d+ live models"),
     version=patterns(r"^Triton Server Version (\S+)", r"triton_inference_server_version\W+(\d\S*)"),
     process=re.compile(r"\btritonserver\b"),
-    knobs={"port": "--http-port"},
+    knobs={"program": "tritonserver", "port": "--http-port"},
 )

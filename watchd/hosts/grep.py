@@ -62,7 +62,7 @@ def _assert(data: bytes) -> tuple[int, bytes]:
     return count, b"".join(printed)
 
 
-def reply(question: FoundingGrep, data: bytes, *, via: Literal["sftp", "bundle"], cut: bool) -> Reply:
+def reply(question: FoundingGrep, data: bytes, *, via: Literal["sftp", "bundle", "local"], cut: bool) -> Reply:
     """The reply to a founding question from the log's bytes; `cut`: these are only the newest of its window."""
     count, printed = grepped(question.step, data)
     kept, truncated = frames.bounded(question, printed)

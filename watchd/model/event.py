@@ -104,6 +104,10 @@ class Process:
     argv: tuple[str, ...]
     state: str = "S"
 
+    def same(self, other: Process | None) -> bool:
+        """Whether the other is this very process, not a later one with its pid."""
+        return other is not None and (self.pid, self.started) == (other.pid, other.started)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSample:

@@ -59,6 +59,6 @@ def choose(
     if found is not None:
         return ProcessSample(at=at, known=True, process=found, detail=why)
     if known is not None:
-        still = next((p for p in seen if (p.pid, p.started) == (known.pid, known.started) and p.state != "Z"), None)
+        still = next((one for one in seen if one.same(known) and one.state != "Z"), None)
         return ProcessSample(at=at, known=True, process=still, detail="as recorded")
     return ProcessSample(at=at, known=target.process is not None, detail=why)

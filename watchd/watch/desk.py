@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from watchd import incident
-from watchd.model import Checkpoint, Incident, Launch, LaunchOrigin, LaunchRecord, Process, Scope, Target
+from watchd.model import Checkpoint, Incident, Launch, LaunchOrigin, LaunchRecord, Scope, Target
 from watchd.outbox import Outbox
 from watchd.parse import secrets
 from watchd.store import AsyncStore
@@ -101,10 +101,3 @@ class Desk:
                 seen_at=at,
             )
         )
-
-
-def process_of(launch: Launch) -> Process | None:
-    """The process that a recorded launch speaks of."""
-    if launch.pid is None or launch.started is None:
-        return None
-    return Process(pid=launch.pid, parent=0, started=launch.started, argv=launch.argv)

@@ -26,6 +26,7 @@ from watchd.model import (
     TriggerKind,
     Verdict,
 )
+from watchd.watch.alarm import Alarm
 from watchd.watch.desk import Desk
 
 LIVED = timedelta(seconds=60)
@@ -71,37 +72,43 @@ class Life:
             gap = LogGap(start=event.start, end=event.end, reason=event.reason)
             self._gaps = (*self._gaps[1 - _KEPT_GAPS :], (event.generation, gap))
 
-    async def alarm(self, trigger: Trigger, state: detect.State, health: IncidentHealth, now: datetime) -> bool:
-        """A trigger in this state: file what must be told at once. False where the incident spoke of it already."""
-        run = state.run
+    async def alarm(self, alarm: Alarm, health: IncidentHealth, now: datetime, *, quietly: bool) -> bool:
+        """File what must be told at once; False where the open incident spoke of this run already.
+
+        `quietly`: the run was asked to stop, and this may be no more than its end.
+        """
         self._ups = 0
         if self.incident is not None:
-            if run == self._run:
+            if alarm.run == self._run:
                 return False  # the same failure, seen by another witness
-            self._run = run
-            await self._file(incident.occur(self.incident, trigger, now=now))
-        elif trigger.kind not in _QUIET and not state.stopping:
-            self._run = run
-            await self._file(self._opened(trigger, health, now))
+            self._run = alarm.run
+            await self._file(incident.occur(self.incident, alarm.trigger, now=now))
+        elif alarm.trigger.kind not in _QUIET and not quietly:
+            self._run = alarm.run
+            await self._file(self._opened(alarm.trigger, health, now))
         return True
 
     async def conclude(
-        self, trigger: Trigger, case: Case, diagnosis: Diagnosis, *, run: int, health: IncidentHealth, now: datetime
+        self, alarm: Alarm, case: Case, diagnosis: Diagnosis, health: IncidentHealth, now: datetime
     ) -> None:
         """File what the climb found."""
-        if self.incident is None:
-            if not _worth_filing(trigger, diagnosis):
-                return
-            self._run = run
-            concluded = incident.conclude(self._opened(trigger, health, now), case, diagnosis, now=now)
+        if self.incident is not None and self._run == alarm.run:
+            concluded = incident.conclude(self.incident, case, diagnosis, now=now)
+        elif _worth_filing(alarm.trigger, diagnosis) and not (
+            self.incident and diagnosis.verdict is not Verdict.STOPPED
+        ):
+            # With another run's incident open, only the orderly end of this one has a place beside it.
+            concluded = incident.conclude(self._opened(alarm.trigger, health, now), case, diagnosis, now=now)
             concluded = replace(concluded, revision=1)
         else:
-            concluded = incident.conclude(self.incident, case, diagnosis, now=now)
+            return
         concluded = replace(concluded, health=health)
         if diagnosis.verdict is Verdict.OK:
             concluded = incident.resolve(concluded, now=now, why="withdrawn: nothing is wrong", verdict=Verdict.OK)
         elif diagnosis.verdict is Verdict.STOPPED:
             concluded = incident.resolve(concluded, now=now, why="it was stopped in order")
+        if self.incident is None:
+            self._run = alarm.run
         await self._file(concluded)
 
     async def resolve_if_back(self, event: Event, state: detect.State, began: datetime | None) -> None:
@@ -113,7 +120,7 @@ class Life:
             if isinstance(event, HealthSample) and self._ups >= self._target.health.success:
                 await self._file(incident.resolve(found, now=event.at, why="its health check answers again"))
             return
-        if state.run == self._run or began is None:
+        if state.run == self._run or state.gone or began is None:
             return
         worked = state.worked_at is not None and state.worked_at >= began
         if worked or event.at - began >= LIVED:
@@ -129,7 +136,9 @@ class Life:
 
     async def _file(self, after: Incident) -> None:
         """Store the incident, what is owed for it and the place in the log, in one transaction."""
-        before, self.incident = self.incident, after
+        before = self.incident if self.incident and self.incident.id == after.id else None
+        if before is not None or self.incident is None:
+            self.incident = after
         try:
             place = await self._place()
         except (HostError, LogUnreadableError):
@@ -137,7 +146,7 @@ class Life:
             place = None
         await self._desk.file(before, after, place)
         self._observe(after)
-        if after.status is Status.RESOLVED:
+        if self.incident is after and after.status is Status.RESOLVED:
             self.incident = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from watchd.hosts.base import LogHost
 from watchd.http import HttpClient
 from watchd.model import (
     Block,
-    Case,
     Checkpoint,
     Dialer,
     Event,
@@ -26,11 +26,8 @@ from watchd.model import (
     HealthSample,
     Incident,
     IncidentHealth,
-    Launch,
-    LaunchOrigin,
     LogStanding,
     LogState,
-    Process,
     ProcessSample,
     Stage,
     Target,
@@ -38,10 +35,13 @@ from watchd.model import (
     Trigger,
     TriggerKind,
 )
+from watchd.watch.alarm import Alarm, bounded, case, raised
 from watchd.watch.census import Census, choose
-from watchd.watch.desk import Desk, process_of
+from watchd.watch.desk import Desk
+from watchd.watch.launches import Launches
 from watchd.watch.life import Life
 from watchd.watch.link import Link
+from watchd.watch.recent import Recent
 
 LIVE_S = 1.0
 """seconds between two looks at a quiet log"""
@@ -94,15 +94,13 @@ class Watch:
             place=self._place,
             observe=lambda found: means.observe(target.name, found),
         )
-        self._run_began: datetime | None = None
-        self._launch: Launch | None = None
-        self._failed_launch: Launch | None = None
-        self._failed_process: Process | None = None
-        self._launch_seen: datetime | None = None
+        self._launches = Launches(target, means.desk)
+        self._recent = Recent()
+        self._alarms: deque[Alarm] = deque()
         self._grew_at = float("-inf")
-        self._pending: Trigger | None = None
-        self._wake_climb = asyncio.Event()
+        self._alarmed = asyncio.Event()
         self._curious = asyncio.Event()
+        self._turned = asyncio.Event()
         self._pulled = asyncio.Event()
         self._first_pass = asyncio.Event()
         self._standing = LogState.STALLED
@@ -157,13 +155,11 @@ class Watch:
             self._host, target.name, target.log, await self._desk.checkpoint(target.name, target.log)
         )
         found = await self._life.resume()
-        self._launch = await self._desk.last_launch(target)
-        if self._launch:
-            self._launch_seen = self._means.now()
-            self._state = replace(self._state, process=process_of(self._launch))
+        self._state = replace(self._state, process=await self._launches.resume(self._means.now()))
         self._attend()
         if found and found.stage is Stage.CLIMBING:
-            self._ask_for_climb(Trigger(kind=TriggerKind.ASKED, summary=found.summary, at=found.opened_at))
+            trigger = Trigger(kind=TriggerKind.ASKED, summary=found.summary, at=found.opened_at)
+            self._climb_for(Alarm(trigger=trigger, run=self._state.run, launch=self._launches.present()))
 
     # The three readers.
 
@@ -174,7 +170,7 @@ class Watch:
             await self._take(Tick(at=self._means.now()))
             await self._keep_place()
             if not grew:
-                hot = self._state.suspicion is not None or self._pending is not None
+                hot = self._state.suspicion is not None or bool(self._alarms)
                 await asyncio.sleep(HOT_S if hot else LIVE_S)
 
     async def _pull(self) -> bool:
@@ -183,8 +179,10 @@ class Watch:
         async with self._pulling:
             taken = 0
             for event in await self._follower.poll(self._means.now()):
+                if isinstance(event, Block):
+                    self._recent.note(event)
+                    taken += len(event.data)
                 await self._take(event)
-                taken += len(event.data) if isinstance(event, Block) else 0
             if taken:
                 self._grew_at = self._means.clock()
             return taken >= self._follower.turn
@@ -204,26 +202,23 @@ class Watch:
 
     async def _look_at_processes(self) -> None:
         interval = self._target.health.interval_s if self._target.health else 10.0
-        last_grown = self._grew_at
-        due = 0.0
+        looked = grown = float("-inf")
         await self._pulled.wait()
         while True:
-            now = self._means.clock()
-            curious = detect.curious(self._state, self._means.now())
-            unknown_and_growing = self._state.process is None and self._grew_at > last_grown
-            if curious or now >= due or (unknown_and_growing and now >= due - interval + 2):
-                last_grown = self._grew_at
+            age = self._means.clock() - looked
+            unknown_and_growing = self._state.process is None and self._grew_at > grown
+            if self._curious.is_set() or self._turned.is_set() or age >= (2 if unknown_and_growing else interval):
+                self._turned.clear()
+                looked, grown = self._means.clock(), self._grew_at
                 await self._look(not_older_s=0.5)
-                due = now + interval
                 self._first_pass.set()
-            await self._sleep_unless_curious(1.0 if not curious else 0.5)
+            await self._glance(0.5)
 
-    async def _sleep_unless_curious(self, seconds: float) -> None:
-        try:
+    async def _glance(self, seconds: float) -> None:
+        """Wait so long, or until a new run was seen: its command line may not be there for long."""
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._curious.wait()
-        except TimeoutError:
-            return
+                await self._turned.wait()
 
     async def _look(self, *, not_older_s: float) -> None:
         seen, why = await self._means.census.look(not_older_s=not_older_s)
@@ -236,41 +231,31 @@ class Watch:
             # Its last words may lie in the log, unread.
             await self._pull()
         if sample.process is not None:
-            await self._record(sample)
+            await self._launches.record(sample.process, self._means.census.boot_id, at)
         await self._take(sample)
-
-    async def _record(self, sample: ProcessSample) -> None:
-        process = sample.process
-        assert process is not None
-        self._launch_seen = sample.at
-        if self._launch is None or (self._launch.pid, self._launch.started) != (process.pid, process.started):
-            self._launch = Launch(
-                argv=process.argv, origin=LaunchOrigin.RECORDED, pid=process.pid, started=process.started
-            )
-            await self._desk.record_launch(self._target, self._launch, self._means.census.boot_id, sample.at)
 
     # The fold, and what comes of it.
 
     async def _take(self, event: Event) -> None:
         self._means.observe(self._target.name, event)
         async with self._fold:
-            before, launch = self._state, self._launch_of_run()
+            before, launch = self._state, self._launches.present()
             self._state, trigger = detect.step(before, event)
             self._note(event, before.run)
             if trigger is not None:
-                # A process that had said goodbye is not the one whose traceback follows.
-                said_goodbye = before.suspicion is not None and before.suspicion.stopping
-                self._failed_launch = None if said_goodbye else launch
-                self._failed_process = before.process
-                self._means.observe(self._target.name, trigger)
-                if await self._life.alarm(trigger, self._state, self._health(), self._means.now()):
-                    self._ask_for_climb(trigger)
-            await self._life.resolve_if_back(event, self._state, self._run_began)
+                await self._alarm(raised(trigger, before, self._state, launch))
+            await self._life.resolve_if_back(event, self._state, self._launches.began)
             self._attend()
         if detect.curious(self._state, self._means.now()):
             self._curious.set()
         else:
             self._curious.clear()
+
+    async def _alarm(self, alarm: Alarm) -> None:
+        self._means.observe(self._target.name, alarm.trigger)
+        quietly = self._state.stopping
+        if await self._life.alarm(alarm, self._health(), self._means.now(), quietly=quietly):
+            self._climb_for(alarm)
 
     def _attend(self) -> None:
         self._state = replace(self._state, attentive=self._life.incident is not None)
@@ -286,56 +271,55 @@ class Watch:
             say = log.info if event.state is LogState.LIVE else log.error
             say("log_" + event.state.value, target=self.name, log=self._target.log, detail=event.detail)
         if self._state.run != run_before:
-            self._run_began = event.at
-            if self._pending and self._pending.end is None and self._pending.generation == self._state.generation:
-                # The climb must not take the next run's lines for those of the one that failed.
-                self._pending = replace(self._pending, end=self._state.turned)
-
-    def _launch_of_run(self) -> Launch | None:
-        """The recorded launch, if its process was seen after the present run began: else it is an earlier one's."""
-        stale = self._run_began and self._launch_seen and self._launch_seen < self._run_began
-        return None if stale else self._launch
+            self._launches.began = event.at
+            self._alarms = deque(bounded(alarm, self._state) for alarm in self._alarms)
+            self._turned.set()
 
     def _health(self) -> IncidentHealth:
         return incident.health(str(self._state.health.state), self._target.health, tuple(self._samples))
 
     # The climb.
 
-    def _ask_for_climb(self, trigger: Trigger) -> None:
-        self._pending = trigger
-        self._wake_climb.set()
+    def _climb_for(self, alarm: Alarm) -> None:
+        self._alarms.append(alarm)
+        self._alarmed.set()
 
     async def _climb_when_told(self) -> None:
         while True:
-            await self._wake_climb.wait()
-            self._wake_climb.clear()
-            if self._pending is not None:
-                climbed = await self._climb(self._pending)
-                if self._pending is climbed:
-                    self._pending = None
+            await self._alarmed.wait()
+            self._alarmed.clear()
+            while self._alarms:
+                # It stays in the queue meanwhile: a new run bounds it, and a lost host leaves it there.
+                await self._climb(self._alarms[0].trigger)
+                self._alarms.popleft()
 
-    async def _climb(self, trigger: Trigger) -> Trigger:
-        """Climb for this trigger; returns it as it was understood in the end."""
+    async def _climb(self, trigger: Trigger) -> None:
         await self._wait_for_last_words()
-        if self._target.health and not any(s.at >= trigger.at for s in self._samples):
+        if self._target.health and not any(sample.at >= trigger.at for sample in self._samples):
             await self._take(await self._ask_health())
         if trigger.kind is not TriggerKind.PROCESS_GONE:
             await self._look(not_older_s=0.0)
-        trigger = self._pending or trigger
-        case, diagnosis = await investigate.investigate(
-            self._host,
-            self._case(trigger),
+        alarm = self._alarms[0]
+        generation = alarm.trigger.generation
+        here = generation is None or generation == self._state.generation
+        known = case(
+            alarm,
+            target=self._target,
+            state=self._state,
+            samples=self._samples,
+            launch=self._launches.present(),
+        )
+        climbed, diagnosis = await investigate.investigate(
+            self._host if here or generation is None else self._recent.host(self._host, generation),
+            known,
             clock=self._means.clock,
             on_step=lambda step: self._means.observe(self._target.name, step),
         )
-        if case.steps and all(step.outcome == "lost" for step in case.steps):
+        if climbed.steps and all(step.outcome == "lost" for step in climbed.steps):
             raise HostLostError(self._host.name, "lost while the ladder was climbed")
         async with self._fold:
-            await self._life.conclude(
-                trigger, case, diagnosis, run=self._state.run, health=self._health(), now=self._means.now()
-            )
+            await self._life.conclude(alarm, climbed, diagnosis, self._health(), self._means.now())
             self._attend()
-        return trigger
 
     async def _wait_for_last_words(self) -> None:
         began = self._means.clock()
@@ -344,25 +328,6 @@ class Watch:
             if self._means.clock() - max(self._grew_at, began - QUIET_S / 2) >= QUIET_S:
                 return
             await asyncio.sleep(HOT_S)
-
-    def _case(self, trigger: Trigger) -> Case:
-        failed, process = self._failed_process, self._state.process
-        if failed is not None:
-            alive: bool | None = process is not None and (process.pid, process.started) == (failed.pid, failed.started)
-        else:
-            alive = process is not None if process or self._target.process else None
-        last = self._samples[-1].result.value if self._samples else None
-        if last is not None and alive is False:
-            last = "down"  # whoever answers now is another process
-        launch = self._failed_launch or (self._launch_of_run() if alive else None)
-        return Case(
-            target=self._target,
-            trigger=trigger,
-            health=None if last == "blind" else last,
-            samples=tuple(self._samples),
-            alive=alive,
-            findings=(launch,) if launch else (),
-        )
 
     # The place in the log.
 
