@@ -83,7 +83,10 @@ class Web:
             return  # gone, or the test is over
         finally:
             self._serving.discard(task)
-            writer.close()
+            if self._tls is None:
+                writer.close()
+            else:
+                writer.transport.abort()  # the goodbye of TLS would be waited for
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 

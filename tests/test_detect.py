@@ -1,0 +1,245 @@
+"""The detector: which events together are a crash. Pure: no loop, no clock, no host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from watchd import detect
+from watchd.engines import reading
+from watchd.model import (
+    Block,
+    Event,
+    HealthCheck,
+    HealthResult,
+    HealthSample,
+    Process,
+    ProcessSample,
+    Relaunch,
+    Tick,
+    Trigger,
+    TriggerKind,
+)
+
+T0 = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+CHECK = HealthCheck(url="http://127.0.0.1:30000/health")
+SERVER = Process(pid=100, parent=1, started=5, argv=("python3", "-m", "server"))
+NEXT = Process(pid=101, parent=1, started=9, argv=("python3", "-m", "server"))
+CRASH = (
+    'Traceback (most recent call last):\n  File "/app/launch.py", line 18, in <module>\n    main()\nAssertionError\n'
+)
+HANDLED = CRASH.replace("in <module>", "in create_completion")
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+class Log:
+    """Makes blocks that follow one another."""
+
+    def __init__(self, generation: int = 0) -> None:
+        self.generation = generation
+        self.offset = 0
+
+    def block(self, text: str | bytes, seconds: float = 0, *, old: bool = False) -> Block:
+        data = text.encode() if isinstance(text, str) else text
+        found = Block(generation=self.generation, offset=self.offset, data=data, at=at(seconds), old=old)
+        self.offset += len(data)
+        return found
+
+
+def health(result: HealthResult, seconds: float) -> HealthSample:
+    return HealthSample(at=at(seconds), result=result)
+
+
+def process(found: Process | None, seconds: float = 0, *, known: bool = True) -> ProcessSample:
+    return ProcessSample(at=at(seconds), known=known, process=found)
+
+
+def run(
+    *events: Event, check: HealthCheck | None = CHECK, engine: str | None = None
+) -> tuple[detect.State, list[Trigger]]:
+    state, triggers = detect.begin(engine, check), []
+    for event in events:
+        state, trigger = detect.step(state, event)
+        if trigger:
+            triggers.append(trigger)
+    return state, triggers
+
+
+def kinds(triggers: Sequence[Trigger]) -> list[TriggerKind]:
+    return [trigger.kind for trigger in triggers]
+
+
+def test_a_traceback_alone_is_only_a_suspicion() -> None:
+    state, triggers = run(Log().block(CRASH))
+    assert triggers == []
+    assert detect.curious(state, at(1))
+
+
+def test_a_traceback_and_a_process_that_is_gone_are_a_crash() -> None:
+    log = Log()
+    _, (trigger,) = run(process(SERVER), log.block("serving\n"), log.block(CRASH, 1), process(None, 2))
+    assert trigger.kind is TriggerKind.TRACEBACK
+    assert trigger.summary == "AssertionError, and process 100 is gone"
+    assert trigger.offset == len("serving\n") + CRASH.index("AssertionError")
+
+
+def test_a_traceback_and_a_refused_health_check_are_a_crash() -> None:
+    _, triggers = run(Log().block(CRASH), health(HealthResult.DOWN, 0.5))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+
+
+def test_two_seconds_without_a_line_of_work_are_a_crash() -> None:
+    _, triggers = run(Log().block(CRASH), Tick(at=at(1.9)))
+    assert triggers == []
+    _, triggers = run(Log().block(CRASH), Tick(at=at(2)))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+
+
+def test_an_answer_of_the_health_check_after_it_withdraws_the_suspicion() -> None:
+    state, triggers = run(Log().block(CRASH), health(HealthResult.UP, 1), Tick(at=at(5)))
+    assert triggers == []
+    assert not detect.curious(state, at(2))
+
+
+def test_an_answer_from_before_it_does_not() -> None:
+    _, triggers = run(health(HealthResult.UP, 0), Log().block(CRASH, 1), Tick(at=at(4)))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+
+
+def test_a_line_of_work_after_it_withdraws_the_suspicion() -> None:
+    log = Log()
+    work = "[2026-01-05 10:00:01 TP0] Decode batch. #running-req: 9, #token: 3, gen throughput (token/s): 70.1\n"
+    _, triggers = run(log.block(CRASH), log.block(work, 1), Tick(at=at(5)), engine="sglang")
+    assert triggers == []
+
+
+def test_a_traceback_of_one_request_is_no_suspicion() -> None:
+    state, triggers = run(Log().block(HANDLED), Tick(at=at(5)))
+    assert triggers == []
+    assert state.suspicion is None
+
+
+def test_a_line_that_its_engine_calls_fatal_needs_no_other_witness() -> None:
+    line = "[2026-01-05 10:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):\n"
+    _, triggers = run(Log().block(line), engine="sglang")
+    assert kinds(triggers) == [TriggerKind.FATAL_LINE]
+
+
+def test_the_same_words_mean_nothing_to_another_engine() -> None:
+    _, triggers = run(Log().block("[2026-01-05 10:00:00 TP3] Scheduler hit an exception: x\n"), engine="llama.cpp")
+    assert triggers == []
+
+
+def test_old_text_raises_no_alarm() -> None:
+    _, triggers = run(Log().block(CRASH, old=True), Tick(at=at(5)), health(HealthResult.UP, 6), process(SERVER, 6))
+    assert triggers == []
+
+
+@pytest.mark.parametrize("witness", [health(HealthResult.DOWN, 1), process(None, 1)])
+def test_old_text_of_a_server_that_is_not_there_is_looked_into_once(witness: Event) -> None:
+    _, triggers = run(Log().block(CRASH, old=True), witness, witness)
+    assert kinds(triggers) == [TriggerKind.FIRST_LOOK]
+
+
+def test_old_text_is_context_where_the_process_cannot_be_seen() -> None:
+    _, triggers = run(Log().block(CRASH, old=True), process(None, 1, known=False), check=None)
+    assert triggers == []
+
+
+def test_a_process_that_is_gone_without_a_word_is_told() -> None:
+    _, (trigger,) = run(process(SERVER), Log().block("serving\n"), process(None, 9))
+    assert (trigger.kind, trigger.offset, trigger.end) == (TriggerKind.PROCESS_GONE, None, None)
+
+
+def test_a_process_that_was_replaced_ended_where_the_log_stood() -> None:
+    log = Log()
+    state, (trigger,) = run(process(SERVER), log.block("serving\n"), process(NEXT, 9))
+    assert (trigger.kind, trigger.end) == (TriggerKind.PROCESS_GONE, log.offset)
+    assert (state.run, state.began, state.process) == (1, log.offset, NEXT)
+
+
+def test_three_refused_samples_of_a_server_that_was_up_are_a_trigger() -> None:
+    up, down = HealthResult.UP, HealthResult.DOWN
+    _, triggers = run(health(up, 0), health(down, 10), health(down, 20))
+    assert triggers == []
+    _, triggers = run(health(up, 0), health(down, 10), health(down, 20), health(down, 30))
+    assert kinds(triggers) == [TriggerKind.HEALTH_DOWN]
+
+
+def test_slow_alone_never_is() -> None:
+    _, triggers = run(health(HealthResult.UP, 0), *(health(HealthResult.SLOW, 10 * n) for n in range(1, 30)))
+    assert triggers == []
+
+
+def test_a_server_that_starts_is_not_down() -> None:
+    _, triggers = run(*(health(HealthResult.DOWN, 10 * n) for n in range(60)))
+    assert triggers == []
+
+
+def test_what_watchd_cannot_see_is_no_vote() -> None:
+    _, triggers = run(health(HealthResult.UP, 0), *(health(HealthResult.BLIND, 10 * n) for n in range(1, 9)))
+    assert triggers == []
+
+
+def test_a_suspicion_is_a_crash_when_the_log_begins_anew() -> None:
+    relaunch = Relaunch(generation=1, reason="truncated", at=at(1))
+    state, triggers = run(Log().block(CRASH), relaunch)
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+    assert (triggers[0].generation, state.generation, state.run) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+def test_blocks_may_be_cut_anywhere(size: int) -> None:
+    text = ("serving caf\u00e9\n" + CRASH).encode()
+    log = Log()
+    blocks = [log.block(text[start : start + size]) for start in range(0, len(text), size)]
+    _, (trigger,) = run(*blocks, process(SERVER), process(None, 1))
+    assert trigger.offset == text.index(b"AssertionError")
+
+
+def test_nothing_is_committed_past_a_line_or_a_suspicion_that_had_no_effect() -> None:
+    log = Log()
+    first = "serving\n"
+    state, _ = run(log.block(first + "half a li"))
+    assert detect.committed(state) == (0, len(first))
+    state, _ = detect.step(state, log.block("ne\n" + CRASH))
+    assert detect.committed(state) == (0, log.offset - len(CRASH))
+    state, trigger = detect.step(state, Tick(at=at(3)))
+    assert trigger is not None
+    assert detect.committed(state) == (0, log.offset)
+
+
+def test_a_line_without_an_end_is_held_in_bounded_memory() -> None:
+    log = Log()
+    state, _ = run(*(log.block(b"x" * 65536) for _ in range(40)))
+    assert len(state.tail) == detect.LINE_LIMIT
+    state, _ = detect.step(state, log.block("\n" + CRASH))
+    assert detect.committed(state) == (0, log.offset - len(CRASH))
+
+
+def test_a_prompt_that_quotes_a_crash_is_no_word_of_the_server() -> None:
+    """Users paste their tracebacks; a server that logs prompts writes them down."""
+    line = "[2026-01-05 10:00:00] Receive: obj=GenerateReqInput(text='Scheduler hit an exception: Traceback')\n"
+    _, triggers = run(Log().block(line), Tick(at=at(5)), engine="sglang")
+    assert triggers == []
+
+
+def test_a_server_that_says_goodbye_is_watched_closely() -> None:
+    line = "[2026-01-05 10:00:00] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
+    state, _ = run(process(SERVER), Log().block(line), engine="sglang")
+    assert state.stopping
+    assert detect.curious(state, at(60))
+
+
+def test_the_gate_lets_every_fatal_line_pass() -> None:
+    """Where no needle of an engine is in a block, none of its fatal lines is."""
+    for line in (
+        "Scheduler hit an exception: x",
+        "Received sigquit from a child process. It usually means the child failed.",
+    ):
+        assert any(needle in line.encode() for needle in reading.needles("sglang"))
