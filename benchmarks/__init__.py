@@ -1,0 +1,1 @@
+"""Figures, as ratios against what a user would run instead; each is a program of its own."""

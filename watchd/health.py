@@ -8,15 +8,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from watchd.errors import HostError, HttpError, HttpTimeoutError
+from watchd.errors import HostError, HttpError, HttpLostError, HttpRefusedError, HttpTimeoutError
 from watchd.http import HttpClient
 from watchd.model import Dialer, HealthCheck, HealthResult, HealthSample
 
+EARLY_S = 1.0
+"""seconds between two samples while somebody wants to know early"""
+
 Now = Callable[[], datetime]
+Sleep = Callable[[float], Awaitable[None]]
 
 
 async def sample(check: HealthCheck, client: HttpClient, dial: Dialer | None, now: Now) -> HealthSample:
-    """Ask the endpoint once. Never raises: `blind` where the SSH connection could not carry the question."""
+    """Ask the endpoint once. Never raises.
+
+    A refusal, a reset and an unexpected status are `down`, no answer in time is `slow`. It is `blind` where the question
+    could not be put: the SSH connection is gone or forwards nothing, or URL, header or CA file cannot be used.
+    """
     at = now()
     try:
         reply = await client.request(
@@ -24,9 +32,9 @@ async def sample(check: HealthCheck, client: HttpClient, dial: Dialer | None, no
         )
     except HttpTimeoutError as error:
         return HealthSample(at=at, result=HealthResult.SLOW, detail=str(error))
-    except HttpError as error:
+    except (HttpRefusedError, HttpLostError) as error:
         return HealthSample(at=at, result=HealthResult.DOWN, detail=str(error))
-    except HostError as error:
+    except (HttpError, HostError) as error:
         return HealthSample(at=at, result=HealthResult.BLIND, detail=str(error))
     expected = reply.status in check.expect
     return HealthSample(
@@ -44,39 +52,49 @@ async def poll(
     *,
     now: Now,
     early: asyncio.Event | None = None,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncIterator[HealthSample]:
     """A sample every interval, counted from start to start, one in flight.
 
-    A due sample that finds one open counts once as `slow`. `early`, while set, makes one due each second.
+    A due sample that finds one open counts as `slow`, once; an open one that then ends without an answer is not counted
+    again. Whatever it was that made a sample late, the next one starts when it is due. While `early` is set, samples
+    start a second after one another, where the one before has ended.
     """
     while True:
         asking = asyncio.ensure_future(ask())
+        second = asyncio.ensure_future(sleep(min(EARLY_S, check.interval_s)))
+        due = asyncio.ensure_future(sleep(check.interval_s))
         try:
-            pause = asyncio.ensure_future(_until_due(check.interval_s, early, sleep))
-            try:
-                done, _ = await asyncio.wait((asking, pause), return_when=asyncio.FIRST_COMPLETED)
-                if asking not in done:
-                    yield HealthSample(
-                        at=now(), result=HealthResult.SLOW, detail=f"no answer within {check.interval_s:g} s"
-                    )
-                found = await asking
+            counted = False
+            while not asking.done():
+                await asyncio.wait((asking, due), return_when=asyncio.FIRST_COMPLETED)
+                if asking.done():
+                    break
+                if not counted:
+                    counted = True
+                    late = f"no answer within {check.interval_s:g} s"
+                    yield HealthSample(at=now(), result=HealthResult.SLOW, detail=late)
+                due = asyncio.ensure_future(sleep(check.interval_s))
+            found = asking.result()
+            if not (counted and found.result is HealthResult.SLOW):
                 yield found
-                await pause
-            finally:
-                pause.cancel()
+            await _until_due(due, second, early)
         finally:
-            asking.cancel()
+            for task in (asking, second, due):
+                task.cancel()
 
 
-async def _until_due(interval_s: float, early: asyncio.Event | None, sleep: Callable[[float], Awaitable[None]]) -> None:
-    waited = 0.0
-    while waited < interval_s:
-        step = min(1.0, interval_s - waited)
-        await sleep(step)
-        waited += step
-        if early is not None and early.is_set():
-            return
+async def _until_due(due: asyncio.Future[None], second: asyncio.Future[None], early: asyncio.Event | None) -> None:
+    """Wait for the interval to pass, or for a second where somebody wants to know early."""
+    if early is None:
+        await due
+        return
+    await asyncio.wait((due, second), return_when=asyncio.FIRST_COMPLETED)
+    wanted = asyncio.ensure_future(early.wait())
+    try:
+        await asyncio.wait((due, wanted), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        wanted.cancel()
 
 
 class State(StrEnum):
@@ -103,9 +121,13 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A target's health: `downs` and `ups` in a row, since when it starts, and whether it was up in this run.
+    """A target's health, as one vote after the other made it.
 
-    `slow` breaks neither row: alone it never means down. `before` is the state behind `blind`.
+    downs           samples `down` in a row; `slow` does not break it, for it is no sign of life
+    ups             samples `up` in a row
+    was_up          it answered in this run: from then on nothing is excused as a start
+    starting_since  when the first sample of this run was taken that was not `up`
+    before          the state behind `blind`
     """
 
     state: State = State.UNKNOWN
@@ -118,24 +140,30 @@ class Standing:
 
 def relaunched(standing: Standing) -> Standing:
     """A new run: every count begins anew. A target that was down stays so until it answers."""
-    kept = standing.state in (State.DOWN, State.RECOVERING)
-    return Standing(state=State.DOWN if kept else State.UNKNOWN, was_up=kept)
+    blind = standing.state is State.BLIND
+    down = (standing.before if blind else standing.state) in (State.DOWN, State.RECOVERING)
+    fresh = Standing(state=State.DOWN if down else State.UNKNOWN, was_up=down)
+    return replace(fresh, state=State.BLIND, before=fresh.state) if blind else fresh
 
 
 def step(standing: Standing, found: HealthSample, check: HealthCheck | None) -> tuple[Standing, Change]:
-    """Take one sample in."""
+    """Take one sample in. Of what lay before a `blind` one no row goes on: nobody knows what happened meanwhile."""
     check = check or HealthCheck(url="")
     if found.result is HealthResult.BLIND:
         before = standing.before if standing.state is State.BLIND else standing.state
-        return replace(standing, state=State.BLIND, before=before), Change.NONE
+        return replace(standing, state=State.BLIND, before=before, downs=0, ups=0), Change.NONE
     if standing.state is State.BLIND:
         standing = replace(standing, state=standing.before)
     if found.result is HealthResult.UP:
         return _up(replace(standing, ups=standing.ups + 1, downs=0), check)
+    standing = replace(standing, ups=0, starting_since=standing.starting_since or found.at)
     if found.result is HealthResult.DOWN:
-        return _down(replace(standing, downs=standing.downs + 1, ups=0), check, found.at)
-    suspicious = standing.state is State.UP
-    return replace(standing, state=State.SUSPECT if suspicious else standing.state), Change.NONE
+        return _down(replace(standing, downs=standing.downs + 1), check, found.at)
+    return replace(standing, state=_SLOW.get(standing.state, standing.state)), Change.NONE
+
+
+_SLOW = {State.UNKNOWN: State.STARTING, State.UP: State.SUSPECT}
+"""What `slow` makes of a state: it is never down by that, and never up."""
 
 
 def _up(standing: Standing, check: HealthCheck) -> tuple[Standing, Change]:
@@ -151,10 +179,10 @@ def _down(standing: Standing, check: HealthCheck, at: datetime) -> tuple[Standin
     if standing.state in (State.DOWN, State.RECOVERING):
         return replace(standing, state=State.DOWN), Change.NONE
     if not standing.was_up:
-        since = standing.starting_since or at
-        standing = replace(standing, starting_since=since)
-        if at - since < timedelta(seconds=check.start_s):
+        assert standing.starting_since is not None
+        starting = at - standing.starting_since < timedelta(seconds=check.start_s)
+        if starting or standing.downs < check.fail:
             return replace(standing, state=State.STARTING), Change.NONE
-    if standing.downs < check.fail:
-        return replace(standing, state=State.SUSPECT if standing.was_up else State.STARTING), Change.NONE
+    elif standing.downs < check.fail:
+        return replace(standing, state=State.SUSPECT), Change.NONE
     return replace(standing, state=State.DOWN), Change.WENT_DOWN

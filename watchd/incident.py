@@ -19,12 +19,15 @@ from watchd.model import (
     Cause,
     Confidence,
     Diagnosis,
+    Fix,
     HealthCheck,
     HealthSample,
     HostDisk,
     HostEvent,
     HostGpu,
     Incident,
+    IncidentChecks,
+    IncidentEdit,
     IncidentException,
     IncidentFrame,
     IncidentGuard,
@@ -128,7 +131,7 @@ def open_host(name: str, reason: str, *, now: datetime, id: str) -> Incident:  #
 def conclude(incident: Incident, case: Case, diagnosis: Diagnosis, *, now: datetime) -> Incident:
     """The incident as the climb left it: stage final, with everything that was learnt."""
     run, launch = case.get(Run), case.get(Launch)
-    command, argv, values = secrets.redact_launch(launch.argv) if launch else ("", (), ())
+    _, _, values = secrets.redact_launch(launch.argv) if launch else ("", (), ())
     root = diagnosis.root
     trace = root.traceback if root else None
     told = replace(
@@ -153,7 +156,7 @@ def conclude(incident: Incident, case: Case, diagnosis: Diagnosis, *, now: datet
         rank=root.rank if root else None,
         traceback=_traceback(root, run),
         source=_source(case.get(SourceExcerpt)),
-        launch=IncidentLaunch(command=command, argv=argv, origin=launch.origin.value) if launch else None,
+        launch=_launch(launch, case.get(Fix)) if launch else None,
         host=_host(case.get(Machine)),
         evidence=case.steps,
         look=look(root, run, case.target),
@@ -341,6 +344,21 @@ def _source(excerpt: SourceExcerpt | None) -> IncidentSource | None:
         guard=IncidentGuard(condition=guard.condition, names=guard.names, requires=guard.requires) if guard else None,
         sha256=excerpt.sha256,
         matches_log=excerpt.matches_log,
+    )
+
+
+def _launch(launch: Launch, fix: Fix | None) -> IncidentLaunch:
+    """The command and the corrected one; the real words are corrected, then both are rid of secrets alike."""
+    command, argv, _ = secrets.redact_launch(launch.argv)
+    told = IncidentLaunch(command=command, argv=argv, origin=launch.origin.value)
+    if fix is None or not fix.argv:
+        return told
+    corrected, _, _ = secrets.redact_launch(fix.argv)
+    return replace(
+        told,
+        corrected=corrected,
+        edits=tuple(IncidentEdit(flag=e.flag, action=e.action, value=e.value, basis=e.basis) for e in fix.edits),
+        checks=IncidentChecks(passed=fix.passed, evaluated=fix.evaluated) if fix.evaluated else None,
     )
 
 

@@ -167,7 +167,7 @@ def check(program: list[tuple[object, ...]], *, inodes: bool) -> None:
 
 
 QUICK = settings(
-    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink)
+    max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink)
 )
 LONG = settings(QUICK, max_examples=5_000)
 

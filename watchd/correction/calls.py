@@ -79,9 +79,7 @@ class Calls:
                 args.append(self._plain(self.expressions.eval(part, scope)))
         return args
 
-    def _apply(
-        self, target: Value, args: list[Value], named: dict[str, Value], node: ast.Call, scope: Scope
-    ) -> Value:
+    def _apply(self, target: Value, args: list[Value], named: dict[str, Value], node: ast.Call, scope: Scope) -> Value:
         match target:
             case Func():
                 return self.invoke(target, args, named)
@@ -97,6 +95,8 @@ class Calls:
             case Method(on=on):
                 return unknown(on, *args)
             case Builtin(name=name):
+                if name == "divmod" and len(args) == 2 and all(isinstance(arg, int) for arg in args):
+                    self.world.divided.append((args[0], args[1]))  # type: ignore[arg-type]
                 found = NotImplemented if named else plain.call(name, args)
                 return unknown(*args) if found is NotImplemented else found
             case _:
@@ -353,4 +353,3 @@ def _last(mark: ast.AST) -> str:
     if isinstance(mark, ast.Call):
         mark = mark.func
     return mark.attr if isinstance(mark, ast.Attribute) else getattr(mark, "id", "")
-

@@ -212,5 +212,3 @@ def apply(changes: Sequence[Change], command: Command) -> tuple[str, ...]:
             for at in rest[1:]:
                 words[at] = None
     return (*(word for word in words if word is not None), *tail)
-
-

@@ -21,7 +21,7 @@ from watchd.correction.values import (
     truth,
     unknown,
 )
-from watchd.correction.world import MAX_DEPTH, RaisedError, TooLongError, World
+from watchd.correction.world import MAX_DEPTH, Compared, RaisedError, TooLongError, World
 
 if TYPE_CHECKING:
     from watchd.correction.calls import Calls
@@ -73,7 +73,8 @@ class Expressions:
 
     def _x_Name(self, node: ast.Name, scope: Scope) -> Value:  # noqa: N802
         if node.id in scope.locals:
-            return scope.locals[node.id]
+            found = scope.locals[node.id]
+            return self._quoted(node, found, scope) if self.world.facts else found
         return self.name(node.id, scope.module)
 
     def name(self, name: str, module: Module, depth: int = 0) -> Value:
@@ -103,12 +104,22 @@ class Expressions:
         return Builtin(f"{home}.{real}" if home not in ("dataclasses", "typing", "math") else real)
 
     def _x_Attribute(self, node: ast.Attribute, scope: Scope) -> Value:  # noqa: N802
-        return self.attribute(self.eval(node.value, scope), node.attr, scope)
+        found = self.attribute(self.eval(node.value, scope), node.attr, scope)
+        return self._quoted(node, found, scope) if self.world.facts else found
+
+    def _quoted(self, node: ast.expr, found: Value, scope: Scope) -> Value:
+        """A value that the exception's message quotes, where the source alone does not give it."""
+        value = self.plain(found)
+        if not isinstance(value, Unknown) or value.names & self.world.edited:
+            return found
+        return self.world.facts.get((scope.module.path, ast.unparse(node)), found)
 
     def attribute(self, on: Value, name: str, scope: Scope) -> Value:
         """`on.name`."""
         match on:
             case Obj():
+                if on.arguments and scope.func is not None:
+                    self.world.reads[scope.module.path, scope.func.node.name, name] = None
                 if name in on.attrs:
                     return on.attrs[name]
                 return self.calls.class_attribute(on.cls, name, on) if on.cls else Unknown(frozenset({name}))
@@ -166,17 +177,19 @@ class Expressions:
         if None in (left, right) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Mod | ast.FloorDiv):
             raise self.fail(scope, "TypeError")
         if not (known(left) and known(right)):
-            return unknown(left, right)
+            # Every whole number is a multiple of one.
+            return 0 if isinstance(node.op, ast.Mod) and right == 1 else unknown(left, right)
+        if isinstance(node.op, ast.Mod | ast.FloorDiv) and isinstance(left, int) and isinstance(right, int):
+            self.world.divided.append((left, right))
         found = plain.operate(type(node.op), left, right)
         return unknown(left, right) if found is NotImplemented else found
 
     def _x_Compare(self, node: ast.Compare, scope: Scope) -> Value:  # noqa: N802
-        self.world.on_compare.append((scope.module.path, node)) if len(self.world.on_compare) < _ITEMS * 16 else None
         left = self.plain(self.eval(node.left, scope))
         open_: list[Value] = []
         for op, part in zip(node.ops, node.comparators, strict=True):
             right = self.plain(self.eval(part, scope))
-            found = self._compared(op, left, right, scope)
+            found = self._compared(node, op, left, right, scope)
             if found is False:
                 return False
             if found is None:
@@ -184,7 +197,10 @@ class Expressions:
             left = right
         return unknown(*open_) if open_ else True
 
-    def _compared(self, op: ast.cmpop, left: Value, right: Value, scope: Scope) -> bool | None:
+    def _compared(self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, scope: Scope) -> bool | None:
+        if len(self.world.compared) < _ITEMS * 16:
+            function = scope.func.node.name if scope.func else ""
+            self.world.compared.append(Compared(scope.module.path, function, node, op, left, right))
         if isinstance(op, ast.Is | ast.IsNot):
             found = _identical(left, right)
             return found if found is None or isinstance(op, ast.Is) else not found
@@ -283,9 +299,7 @@ class Expressions:
         """The values of a comprehension; among them something unknown where it is not known which there are."""
         return list(self._loop(node.generators, scope, lambda inner: self.plain(self.eval(node.elt, inner))))
 
-    def _loop(
-        self, loops: list[ast.comprehension], scope: Scope, each: Callable[[Scope], Value]
-    ) -> Iterator[Value]:
+    def _loop(self, loops: list[ast.comprehension], scope: Scope, each: Callable[[Scope], Value]) -> Iterator[Value]:
         """Each value of a comprehension; `_OPEN` where it is not known whether or how often there is one."""
         loop, *inner = loops
         items = self.items(self.plain(self.eval(loop.iter, scope)))
@@ -327,7 +341,9 @@ class Expressions:
 
 
 _OPEN = Unknown(given=False)
-_NAMES = frozenset({*plain.FUNCTIONS, "any", "all", "getattr", "hasattr", "setattr", "isinstance", "vars", "type", "print"})
+_NAMES = frozenset(
+    {*plain.FUNCTIONS, "any", "all", "getattr", "hasattr", "setattr", "isinstance", "vars", "type", "print"}
+)
 
 
 def _identical(left: Value, right: Value) -> bool | None:

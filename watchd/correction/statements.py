@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from watchd.correction.calls import Calls
 from watchd.correction.expressions import Expressions, Scope
-from watchd.correction.values import UNKNOWN, Func, Obj, Unknown, Value, join, truth, unknown
+from watchd.correction.values import UNKNOWN, Func, Unknown, Value, join, truth, unknown
 from watchd.correction.world import Heap, RaisedError, World, joined
 
 _TURNS = 64
@@ -118,15 +118,17 @@ class Statements:
     def _s_Raise(self, node: ast.Raise, scope: Scope) -> None:  # noqa: N802
         kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
         name = kind.id if isinstance(kind, ast.Name) else getattr(kind, "attr", "")
-        raise RaisedError(scope.module.path, node.lineno, node.end_lineno or node.lineno, name)
+        raise RaisedError(scope.module.path, node.lineno, node.end_lineno or node.lineno, name, meant=True)
 
     def _s_Assert(self, node: ast.Assert, scope: Scope) -> None:  # noqa: N802
         scope.span = (node.lineno, node.test.end_lineno or node.lineno)
         value = self._value(node.test, scope)
         found = truth(value)
-        self.world.note(scope.module.path, node.lineno, found)
+        self.world.note(scope.module.path, node.lineno, found, node.test)
+        if node is self.world.guard:
+            self.world.refusing = value
         if found is False:
-            raise RaisedError(scope.module.path, *scope.span, "AssertionError")
+            raise RaisedError(scope.module.path, *scope.span, "AssertionError", meant=True)
         if found is None:
             self._refine(node.test, scope, holds=True)
 
@@ -135,7 +137,9 @@ class Statements:
         found = truth(value)
         check = bool(node.body) and isinstance(node.body[-1], ast.Raise)
         if check:
-            self.world.note(scope.module.path, node.lineno, None if found is None else not found)
+            self.world.note(scope.module.path, node.lineno, None if found is None else not found, node.test)
+        if node is self.world.guard:
+            self.world.refusing = value
         if found is None:
             found = self._shown(node, value, scope)
         if found is not None:
@@ -145,7 +149,7 @@ class Statements:
 
     def _shown(self, node: ast.If, value: Value, scope: Scope) -> bool | None:
         """Which way the traceback shows that it went, where what was edited has no part in it."""
-        if isinstance(value, Unknown) and value.names & self.world.edited:
+        if node is self.world.guard or (isinstance(value, Unknown) and value.names & self.world.edited):
             return None
         for frame in self.world.frames:
             if frame.path != scope.module.path or (scope.func is not None and scope.func.node.name != frame.function):
@@ -324,16 +328,6 @@ class Statements:
 
     def _s_FunctionDef(self, node: ast.FunctionDef, scope: Scope) -> None:  # noqa: N802
         scope.locals[node.name] = Func(node, scope.module)
-
-
-@dataclass(slots=True)
-class Result:
-    """How a run ended: what it surely raised, or nothing; and the world then."""
-
-    world: World
-    raised: RaisedError | None = None
-    value: Value = None
-    held: dict[str, Obj] = field(default_factory=dict)
 
 
 def _own(function: ast.AST) -> list[ast.AST]:

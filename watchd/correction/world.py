@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from watchd.correction.values import Module, Obj, Value, join
+from watchd.correction.values import Module, Obj, Value, join, unknown
 from watchd.correction.values import same as alike
 
 MAX_STEPS = 400_000
@@ -22,9 +22,11 @@ class TooLongError(Exception):
 class RaisedError(Exception):
     """An exception that the followed source surely raises here."""
 
-    def __init__(self, path: str, first: int, last: int, type_: str = "") -> None:
+    def __init__(self, path: str, first: int, last: int, type_: str = "", *, meant: bool = False) -> None:
         super().__init__(f"{path}:{first}")
         self.path, self.first, self.last, self.type = path, first, last, type_
+        self.meant = meant
+        """True where the source raises it itself; else it is an operation that fails"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,18 @@ class Frame:
     path: str
     line: int
     function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One comparison that was made: where, its node and what stood on both sides."""
+
+    path: str
+    function: str
+    node: ast.Compare
+    op: ast.cmpop
+    left: Value
+    right: Value
 
 
 Heap = list[dict[str, Value]]
@@ -54,12 +68,24 @@ class World:
     modules: Mapping[str, Module]
     frames: Sequence[Frame] = ()
     edited: frozenset[str] = frozenset()
+    guard: ast.stmt | None = None
+    """the `if` whose condition is the check itself: it has to be decided, not assumed"""
     objects: list[Obj] = field(default_factory=list)
     checks: dict[tuple[str, int], bool | None] = field(default_factory=dict)
     assumed: set[tuple[str, int]] = field(default_factory=set)
     steps: int = 0
     depth: int = 0
-    on_compare: list[tuple[str, ast.Compare]] = field(default_factory=list)
+    facts: Mapping[tuple[str, str], Value] = field(default_factory=dict)
+    """values of expressions, by path and text, that the message of the exception quotes"""
+    reads: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    """(path, function, attribute) of what was read of the arguments, in order"""
+    compared: list[Compared] = field(default_factory=list)
+    open: dict[tuple[str, int], ast.expr] = field(default_factory=dict)
+    """conditions of checks that could not be told, by path and line"""
+    refusing: Value = None
+    """the value of the condition of the check that failed"""
+    divided: list[tuple[int, int]] = field(default_factory=list)
+    """left and right of each remainder that was taken"""
 
     def step(self) -> None:
         """Count one node. Raises TooLongError."""
@@ -86,8 +112,10 @@ class World:
         for one, attrs in zip(self.objects, heap, strict=False):
             one.attrs = joined(one.attrs, attrs)
 
-    def note(self, path: str, line: int, passed: bool | None) -> None:
+    def note(self, path: str, line: int, passed: bool | None, test: ast.expr | None = None) -> None:
         """What became of a check; one that is met again has to pass each time."""
+        if passed is None and test is not None:
+            self.open[path, line] = test
         before = self.checks.get((path, line), True)
         self.checks[path, line] = False if passed is False or before is False else (passed if before else before)
 
@@ -103,8 +131,6 @@ class World:
 
 def joined(one: Mapping[str, Value], other: Mapping[str, Value]) -> dict[str, Value]:
     """Names as far as both agree; a name that only one of them knows is unknown."""
-    from watchd.correction.values import unknown
-
     if one == other:
         return dict(one)
     found: dict[str, Value] = {}

@@ -22,6 +22,6 @@ def works_on(scene: Scene) -> Diagnosis | None:
     """Nobody asked its health; the log ends with work, and it recovered from whatever it met."""
     if scene.case.health is not None or scene.case.alive is False or roots.lead(scene) is not None:
         return None
-    if scene.bodies and not scene.marked(MarkKind.WORK) and not scene.marked(MarkKind.READY):
+    if not scene.marked(MarkKind.WORK) and not scene.marked(MarkKind.READY):
         return None
     return say.fine("The log ends with work and without a fault; its health was not asked.", Confidence.GUESS)

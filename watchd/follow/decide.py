@@ -28,14 +28,12 @@ class Move(Enum):
     SETTLE   it seems to; compare once, since nobody can tell within a whole second
     TOUCHED  written anew with the same size, or only touched: compare
     OTHER    it names another file: compare, it may be a copy with the same text
-    MISSING  it names nothing: go on with the held file
     """
 
     KEEP = "keep"
     SETTLE = "settle"
     TOUCHED = "touched"
     OTHER = "other"
-    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,7 @@ class Sight:
     """
 
     size: int
-    path: FileStat | None
+    path: FileStat
     size_after: int
     held: tuple[int, int] | None
     seen: FileStat | None
@@ -59,8 +57,6 @@ class Sight:
 def compare(sight: Sight) -> Move:
     """Whether the path names the held file."""
     path, seen = sight.path, sight.seen
-    if path is None:
-        return Move.MISSING
     if path.inode is not None and sight.held is not None and path.inode != sight.held:
         return Move.OTHER
     if not sight.size <= path.size <= sight.size_after:

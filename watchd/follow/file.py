@@ -201,24 +201,20 @@ class FileFollower:
             tip.size = await tip.held.size()
         if len(self._streams) == 1 and tip.offset < tip.size:
             return False  # what is held cannot be lost: first things first
-        path = await search.stat(self._host, self._path)
-        if path is None:
-            self._miss()
-            # The last chance to see that it was written anew with the same size: a rotated file is not looked at again.
-            if self._misses == 1 and not await is_same(tip.held, tip.place()):
-                await self._rewritten(tip, now)
+        try:
+            path = await self._host.stat(self._path)
+        except LogUnreadableError as error:
+            self._report.stand(LogState.DENIED, error.reason)
             return False
-        after = tip.size if path.size <= tip.size else await tip.held.size()
-        sight = Sight(
-            size=tip.size,
-            path=path,
-            size_after=after,
-            held=tip.inode,
-            seen=tip.seen,
-            changed_at=tip.changed_at,
-            now=now,
-        )
-        move = decide.compare(sight)
+        if path is None:
+            await self._look_without_path(tip, now)
+            return False
+        move = decide.compare(
+            Sight(
+                size=tip.size, path=path, size_after=tip.size if path.size <= tip.size else await tip.held.size(),
+                held=tip.inode, seen=tip.seen, changed_at=tip.changed_at, now=now,
+            )
+        )  # fmt: skip
         if move is not Move.KEEP:
             return await self._compare(tip, move, now) is Verdict.REWRITTEN
         self._found()
@@ -226,6 +222,12 @@ class FileFollower:
             tip.seen, tip.changed_at = path, now
             tip.since = max(tip.since, path.mtime)
         return False
+
+    async def _look_without_path(self, tip: Stream, now: datetime) -> None:
+        self._miss()
+        # The last chance to see that it was written anew with the same size: a rotated file is not looked at again.
+        if self._misses == 1 and not await is_same(tip.held, tip.place()):
+            await self._rewritten(tip, now)
 
     async def _compare(self, tip: Stream, move: Move, now: datetime) -> Verdict | None:
         """Open what the path names, and act upon what its bytes say; None where it cannot be opened."""
@@ -258,10 +260,11 @@ class FileFollower:
         return verdict
 
     async def _judge(self, tip: Stream, opened: Opened, place: Place, move: Move) -> Verdict:
-        nothing_read = not place.prefix_length
         path_matches = await is_same(opened.handle, place)
-        other = nothing_read and move is Move.OTHER
-        if path_matches and not nothing_read and move is not Move.SETTLE:
+        other = False
+        if not place.prefix_length:
+            other = move is Move.OTHER and not await search.is_one(tip, opened)
+        elif path_matches and move is not Move.SETTLE:
             beside = await search.siblings(self._host, self._path)
             other = await search.twin(self._host, beside, place, tip) is not None
         if path_matches and not other:

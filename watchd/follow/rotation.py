@@ -75,4 +75,4 @@ def after(found: Sibling, siblings: Iterable[Sibling], since: int) -> tuple[Sibl
     if found.kind is Kind.OTHER:
         return ()
     later = [s for s in siblings if s.kind is found.kind and s.rank > found.rank and s.stat.mtime >= since - SLACK_S]
-    return tuple(sorted((s for s in later if s.stat.size), key=lambda s: s.rank))
+    return tuple(sorted(later, key=lambda s: s.rank))

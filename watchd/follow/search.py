@@ -33,33 +33,25 @@ class Held(Protocol):
     seen: FileStat | None
 
 
-async def stat(host: LogHost, path: str) -> FileStat | None:
-    """What the path names; a path that may not be looked at names nothing."""
-    try:
-        return await host.stat(path)
-    except LogUnreadableError:
-        return None
-
-
 async def open_at(host: LogHost, path: str) -> Opened | None:
     """Open what the path names; None where it names nothing. Raises LogUnreadableError, HostError.
 
     Where inodes are known, path and open file are the same one: the path may be renamed at any moment.
     """
-    before = await stat(host, path)
+    before = await host.stat(path)
     for _ in range(3):
         if before is None:
             return None
         try:
             handle = await host.open_log(path)
         except LogUnreadableError:
-            if await stat(host, path) is None:
+            if await host.stat(path) is None:
                 return None
             raise
         if before.inode is None:
             return Opened(handle=handle, stat=before)
         try:
-            after = await stat(host, path)
+            after = await host.stat(path)
         except BaseException:
             await handle.close()
             raise
@@ -70,18 +62,28 @@ async def open_at(host: LogHost, path: str) -> Opened | None:
     return None
 
 
+async def is_one(held: Stream, opened: Opened) -> bool:
+    """Whether two files without text are one, as far as anybody can tell."""
+    if held.inode is not None and opened.stat.inode is not None:
+        return held.inode == opened.stat.inode
+    return await held.held.size() == await opened.handle.size()
+
+
 async def siblings(host: LogHost, log: str) -> tuple[Sibling, ...]:
     """The files beside the log that may be earlier generations of it, at most LIMIT, packed ones left out."""
     try:
         names = await host.siblings(log)
     except LogUnreadableError:
         return ()
-    found = []
-    for path in rotation.newest(log, names, LIMIT):
-        seen = await stat(host, path)
-        if seen is not None:
-            found.append(rotation.sibling(log, path, seen))
-    return tuple(found)
+    found = [(path, await _stat(host, path)) for path in rotation.newest(log, names, LIMIT)]
+    return tuple(rotation.sibling(log, path, seen) for path, seen in found if seen is not None)
+
+
+async def _stat(host: LogHost, path: str) -> FileStat | None:
+    try:
+        return await host.stat(path)
+    except LogUnreadableError:
+        return None
 
 
 async def find(

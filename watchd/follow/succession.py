@@ -169,10 +169,12 @@ async def _present(handle: LogHandle) -> Place:
 async def _whole(
     host: LogHost, siblings: Iterable[Sibling], generation: int, opening: _Opening, now: datetime
 ) -> Succession:
-    """Open files to be read from beginning to end, as the generations after this one."""
+    """Open files to be read from beginning to end, as the generations after this one; empty ones tell nothing."""
     found = Succession()
     for sibling in siblings:
         generation += 1
+        if not sibling.stat.size:
+            continue
         try:
             handle = await host.open_log(sibling.path)
         except LogUnreadableError as error:

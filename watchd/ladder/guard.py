@@ -10,14 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from watchd.model import Guard, SourceExcerpt, SourceFile
+from watchd.correction import registry as correction
+from watchd.model import Case, Fix, Guard, Root, SourceExcerpt, SourceFile
 from watchd.parse.source import TEXT_LIMIT, plain_excerpt
 
 _PARENT = str(Path(__file__).resolve().parents[2])
 """The folder that holds the package: an isolated Python does not look for it by itself."""
 _FLAGS = ("-I", "-S")
 """Isolated, and without site packages: what the child does needs neither."""
-_BEGIN = "import sys; sys.path.append(sys.argv[1]); from watchd.parse.source_child import main; sys.exit(main())"
+_BEGIN = "import sys; sys.path.append(sys.argv[1]); from watchd.{room} import main; sys.exit(main())"
 
 
 async def excerpt(source: SourceFile, *, limit_s: float = 10.0) -> SourceExcerpt | None:
@@ -28,14 +29,23 @@ async def excerpt(source: SourceFile, *, limit_s: float = 10.0) -> SourceExcerpt
     """
     if len(source.text) > TEXT_LIMIT:
         return None
-    answer = await _ask(json.dumps(asdict(source)).encode(), limit_s)
+    answer = await _ask("parse.source_child", json.dumps(asdict(source)).encode(), limit_s)
     return plain_excerpt(source) if answer is None else _excerpt(answer)
 
 
-async def _ask(question: bytes, limit_s: float) -> bytes | None:
-    """What the child answered, or None where it died or had to be ended."""
+async def fix(case: Case, root: Root | None, *, limit_s: float = 10.0) -> Fix | None:
+    """What is known of a corrected launch command, within `limit_s` seconds; None where nothing is."""
+    job = correction.job(case, root)
+    if job is None:
+        return None
+    answer = await _ask("correction.child", correction.to_json(job), limit_s)
+    return None if answer is None else correction.from_json(answer)
+
+
+async def _ask(room: str, question: bytes, limit_s: float) -> bytes | None:
+    """What the child of this room answered, or None where it died or had to be ended."""
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, *_FLAGS, "-c", _BEGIN, _PARENT),
+        *(sys.executable, *_FLAGS, "-c", _BEGIN.format(room=room), _PARENT),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from watchd.model.event import HealthSample, Trigger
 from watchd.model.incident import Cause, Confidence, Evidence, Verdict
@@ -229,6 +229,42 @@ class Launch:
         return {flag: tuple(values) for flag, values in found.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One edit of a launch command: `value` None for a flag without one, or one that is taken away.
+
+    basis  `proven` (the check passes with it), `derived` (the source forces the value), or `suggestion`
+    """
+
+    flag: str
+    action: Literal["add", "drop", "set"]
+    value: str | None
+    basis: Literal["proven", "derived", "suggestion"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """What is known of a corrected launch command.
+
+    argv       the corrected words with the secrets still in them, or empty where no command is offered
+    edits      what differs from the launch
+    passed     checks in the source that the corrected command passes, of the `evaluated` ones that could be told
+    fails      True where the check was read on the host and surely fails for the recorded arguments
+    possible   flags that may have been meant, where none is near enough to be applied
+    unknown    the words that the program refused, where it refused words
+    notes      sentences that a person should read beside it
+    """
+
+    argv: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    passed: int = 0
+    evaluated: int = 0
+    fails: bool = False
+    possible: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class MachineEventKind(StrEnum):
     """What a kernel log line tells."""
 
@@ -302,7 +338,14 @@ class Root:
     rank: Rank | None = None
 
 
-Finding = Run | Tracebacks | Root | SourceFile | SourceExcerpt | Launch | Machine
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFiles:
+    """Further files that the traceback or the launch names, beside that of the innermost frame."""
+
+    files: tuple[SourceFile, ...] = ()
+
+
+Finding = Run | Tracebacks | Root | SourceFile | SourceFiles | SourceExcerpt | Launch | Machine | Fix
 F = TypeVar("F")
 
 

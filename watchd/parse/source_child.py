@@ -17,9 +17,7 @@ MEMORY = 512 * 1024 * 1024
 
 def main() -> int:
     """Limit this process, then read, parse and answer."""
-    _limit(resource.RLIMIT_CPU, CPU_S)
-    _limit(resource.RLIMIT_AS, MEMORY)
-    _limit(resource.RLIMIT_CORE, 0)
+    limit()
 
     from watchd.model import SourceFile
     from watchd.parse import source
@@ -27,6 +25,13 @@ def main() -> int:
     found = source.excerpt(SourceFile(**json.load(sys.stdin.buffer)))
     sys.stdout.write(json.dumps(asdict(found) if found else None))
     return 0
+
+
+def limit() -> None:
+    """Bound the time and the memory that this process may take, and keep it from leaving a core behind."""
+    _limit(resource.RLIMIT_CPU, CPU_S)
+    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_CORE, 0)
 
 
 def _limit(kind: int, value: int) -> None:

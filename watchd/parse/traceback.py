@@ -101,7 +101,8 @@ class _Reader:
 
     def take(self, index: int, text: str) -> None:
         """Look at the next line."""
-        if not self.open and not self.closed and "Traceback (most" not in text and "Fatal Python error" not in text:
+        idle = not (self.open or self.closed or self.fault)
+        if idle and "Traceback (most" not in text and "Fatal Python error" not in text:
             self.before = prefixes.Words(text)
             return
         text = prefixes.unwrapped(text)
@@ -172,7 +173,7 @@ class _Reader:
         for stream, place in self.closed.items():
             block = self.found[place]
             above = stream[:3] == _stream(words, depth)[:3] and stream[3] < depth
-            if above and block is not None and block.type.endswith("Group") and block.link is not Link.GROUP:
+            if above and block is not None and block.type.endswith("Group"):
                 return place
         return None
 
