@@ -11,9 +11,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from watchd import __version__
 from watchd.errors import SettingsError, WatchdError
+
+if TYPE_CHECKING:
+    from watchd.model import Case
+    from watchd.settings import Settings
 
 OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
 BAD_SETTINGS = 78
@@ -58,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.add_argument(
         "--exit-code", action="store_true", help="exit with 3 for a crash, a hang or a degraded server"
     )
+    diagnose.add_argument(
+        "--explain", action="store_true", help="say as well which rules were asked, and why the other faults lost"
+    )
     _configured(diagnose)
     diagnose.set_defaults(command=_diagnose)
 
@@ -66,10 +74,25 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print the mistakes as JSON")
     check.set_defaults(command=_check)
 
+    _signatures_parser(commands.add_parser("signatures", help="what watchd recognises in a log, and your own signatures"))
+
     schema = commands.add_parser("schema", help="print a JSON Schema")
     schema.add_argument("which", choices=("incident", "config"))
     schema.set_defaults(command=_schema)
     return parser
+
+
+def _signatures_parser(parser: argparse.ArgumentParser) -> None:
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listed = parts.add_parser("list", help="every signature: name, cause, family, samples")
+    listed.add_argument("--json", action="store_true", help="print them as JSON, with patterns and samples")
+    _configured(listed)
+    listed.set_defaults(command=_signatures_list)
+    test = parts.add_parser("test", help="try a file of signatures on its samples, or all signatures on a log")
+    test.add_argument("file", metavar="FILE", type=Path, help="a .toml file of signatures, or a log")
+    test.add_argument("log", metavar="LOG", type=Path, nargs="?", help="a log to try the .toml file on")
+    _configured(test)
+    test.set_defaults(command=_signatures_test)
 
 
 def _configured(parser: argparse.ArgumentParser) -> None:
@@ -96,37 +119,75 @@ def _run(given: argparse.Namespace) -> int:
         raise SettingsError(str(path), mistakes)
 
     from watchd import daemon
+    from watchd.diagnosis import own
 
-    return daemon.main(loaded)
+    return daemon.main(own.equip(loaded))
 
 
 def _diagnose(given: argparse.Namespace) -> int:
-    from watchd import diagnose, settings
+    from watchd import diagnose
     from watchd.model import Verdict, wire
 
-    path = settings.find(given.config, Path.home())
-    found = diagnose.main(given.what, health=given.health, settings=settings.load(path) if path else None)
+    cases: list[Case] = []
+    found = diagnose.main(given.what, health=given.health, settings=_settings(given.config), on_case=cases.append)
     if given.json:
         _print(wire.to_json(found, indent=2))
     else:
         _print(diagnose.drawn(found, sys.stdout))
+    if given.explain:
+        # Beside JSON it must not stand on standard output.
+        (_say if given.json else _print)("\n" + "\n".join(_explained(cases[-1])))
     alarming = found.verdict in (Verdict.CRASH, Verdict.HANG, Verdict.DEGRADED)
     return CRASHED if given.exit_code and alarming else OK
+
+
+def _explained(case: Case) -> tuple[str, ...]:
+    from watchd.diagnosis import explain
+    from watchd.sinks import draw
+
+    return tuple(draw.plain(line) for line in explain.lines(case))
+
+
+def _signatures_list(given: argparse.Namespace) -> int:
+    from watchd.diagnosis import listing, own
+
+    known = own.for_nobody(_settings(given.config))
+    _print(listing.as_json(known) if given.json else listing.table(known))
+    return OK
+
+
+def _signatures_test(given: argparse.Namespace) -> int:
+    from watchd.diagnosis import listing, own
+    from watchd.sinks import draw
+
+    if given.file.suffix == ".toml":
+        signatures = own.alone(given.file)
+        if given.log is None:
+            _print(listing.tried(given.file, signatures))
+            return OK
+        log = given.log
+    else:
+        signatures, log = own.for_nobody(_settings(given.config)), given.file
+    _print("\n".join(draw.plain(line) for line in listing.matched(log, signatures)))
+    return OK
 
 
 def _check(given: argparse.Namespace) -> int:
     import json
 
     from watchd import settings
+    from watchd.diagnosis import own
 
     path = settings.find(given.config, Path.home())
     if path is None:
         return _no_settings()
     try:
-        loaded = settings.load(path, engines=_engines())
+        loaded = own.equip(settings.load(path, engines=_engines()))
     except SettingsError as error:
         if given.json:
-            _print(json.dumps([{"line": m.line, "key": m.key, "reason": m.reason} for m in error.mistakes], indent=2))
+            found = [(file, mistake) for file, mistakes in error.files.items() for mistake in mistakes]
+            rows = [{"file": file, "line": m.line, "key": m.key, "reason": m.reason} for file, m in found]
+            _print(json.dumps(rows, indent=2))
             return error.exit_status
         raise
     for warning in loaded.warnings:
@@ -139,6 +200,15 @@ def _check(given: argparse.Namespace) -> int:
     else:
         _say(f"{path}: valid; {len(loaded.targets)} targets, {len(loaded.sinks)} sinks")
     return OK
+
+
+def _settings(config: Path | None) -> Settings | None:
+    """The configuration that is meant or lies in a usual place, with the user's own signatures read; or None."""
+    from watchd import settings
+    from watchd.diagnosis import own
+
+    path = settings.find(config, Path.home())
+    return own.equip(settings.load(path)) if path else None
 
 
 def _no_settings() -> int:

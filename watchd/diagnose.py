@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Literal, TextIO
 from urllib.parse import urlsplit
 
 from watchd import health, incident, investigate
+from watchd.diagnosis import own
 from watchd.errors import HostRefusedError, WatchdError
 from watchd.hosts.base import Host
 from watchd.hosts.bundle import BundleHost
@@ -56,9 +58,14 @@ class Place:
     address: SshAddress | None = None
 
 
-def main(what: str, *, health: str | None, settings: Settings | None) -> Incident:
-    """Diagnose WHAT and return the incident. Raises WatchdError: UsageError, HostError, LogUnreadableError, BundleError."""
-    return asyncio.run(diagnose(place(what, settings), asked=health, settings=settings))
+def main(
+    what: str, *, health: str | None, settings: Settings | None, on_case: Callable[[Case], None] = lambda _: None
+) -> Incident:
+    """Diagnose WHAT and return the incident; `on_case` gets the case that was judged.
+
+    Raises WatchdError: UsageError, HostError, LogUnreadableError, BundleError, SignaturesError.
+    """
+    return asyncio.run(diagnose(place(what, settings), asked=health, settings=settings, on_case=on_case))
 
 
 def drawn(found: Incident, out: TextIO) -> str:
@@ -122,7 +129,13 @@ def _configured(address: SshAddress, settings: Settings | None) -> SshAddress:
     )
 
 
-async def diagnose(where: Place, *, asked: str | None, settings: Settings | None = None) -> Incident:
+async def diagnose(
+    where: Place,
+    *,
+    asked: str | None,
+    settings: Settings | None = None,
+    on_case: Callable[[Case], None] = lambda _: None,
+) -> Incident:
     """Reach what WHAT names, climb, and write it up."""
     if asked is not None and asked not in _ANSWERS and urlsplit(asked).scheme not in ("http", "https"):
         raise UsageError(f"--health {asked}: give up, down, slow, or a URL that begins with http:// or https://")
@@ -143,6 +156,7 @@ async def diagnose(where: Place, *, asked: str | None, settings: Settings | None
             alive=None if result is None or where.kind != "bundle" else result in ("up", "slow"),
         )
         case, diagnosis = await investigate.investigate(host, case)
+        on_case(case)
         opened = incident.open_target(target, trigger, now=now, id=incident.new_id(now, os.urandom(10)))
         found = incident.conclude(opened, case, diagnosis, now=datetime.now(UTC))
         check = HealthCheck(url=asked) if sample and asked else None
@@ -190,4 +204,4 @@ def _as_configured(target: Target, settings: Settings | None) -> Target:
     for known in settings.targets if settings else ():
         if known.host == target.host and known.log == target.log:
             return known
-    return target
+    return own.for_any(target, settings)

@@ -2,6 +2,7 @@
 
     WatchdError                        retryable
     ├── SettingsError                  no    exit 78   the configuration is wrong: every mistake, with its line
+    │   └── SignaturesError            no    exit 78   the user's own signatures are wrong: the same
     ├── HostError                            exit 4
     │   ├── HostUnreachableError       yes             no route, refused port, unknown name, timed out
     │   ├── HostLostError              yes             the connection broke while something was asked
@@ -23,6 +24,7 @@ would turn somebody's crash into ours.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,14 +46,27 @@ class Mistake:
 
 
 class SettingsError(WatchdError):
-    """The configuration cannot be used; `mistakes` lists everything that is wrong with it, in line order."""
+    """The configuration cannot be used; `mistakes` lists everything that is wrong with it, in line order, `files` by file."""
 
     exit_status = 78
 
     def __init__(self, path: str, mistakes: tuple[Mistake, ...]) -> None:
         self.path = path
         self.mistakes = tuple(sorted(mistakes))
+        self.files: Mapping[str, tuple[Mistake, ...]] = {path: self.mistakes}
         super().__init__("\n".join(f"{path}:{m.line}: {m.key}: {m.reason}" for m in self.mistakes))
+
+
+class SignaturesError(SettingsError):
+    """The user's own signatures cannot be used; `files` maps each broken file to its mistakes, in line order."""
+
+    def __init__(self, files: Mapping[str, tuple[Mistake, ...]]) -> None:
+        self.files = {path: tuple(sorted(mistakes)) for path, mistakes in files.items()}
+        self.path = next(iter(self.files), "")
+        self.mistakes = tuple(mistake for mistakes in self.files.values() for mistake in mistakes)
+        WatchdError.__init__(
+            self, "\n".join(f"{path}:{m.line}: {m.key}: {m.reason}" for path, found in self.files.items() for m in found)
+        )
 
 
 class HostError(WatchdError):

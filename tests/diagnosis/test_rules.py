@@ -126,6 +126,23 @@ def test_an_oom_kill_of_another_program_hours_before_explains_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("clock", "tied"),
+    [
+        ("Wed Dec  2 00:00:30 2026", True),
+        ("Tue Dec  1 23:58:30 2026", True),
+        ("Tue Dec  1 00:00:30 2026", False),
+        ("Thu Dec  3 00:00:30 2026", False),
+    ],
+)
+def test_kernel_and_log_are_tied_by_time_across_midnight_and_not_across_a_day(clock: str, tied: bool) -> None:
+    log = "[2026-12-01 23:59:50] serving\n"
+    kernel = f"[{clock}] Out of memory: Killed process 4711 (python3) total-vm:1kB"
+    found = diagnosed(case_of(log, kernel=kernel))
+    assert (found.cause is Cause.HOST_OUT_OF_MEMORY) is tied
+    assert found.confidence is not Confidence.CERTAIN
+
+
+@pytest.mark.parametrize(
     ("xid", "cause"),
     [
         (79, Cause.GPU_HARDWARE),

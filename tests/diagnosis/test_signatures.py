@@ -8,7 +8,7 @@ from importlib import resources
 
 import pytest
 
-from watchd.diagnosis import signatures
+from watchd.diagnosis import families, signatures
 from watchd.diagnosis.base import Role, Signature
 from watchd.model import Cause
 from watchd.parse.needle import needle
@@ -102,5 +102,5 @@ def test_what_may_decide_says_what_to_do() -> None:
 )  # fmt: skip
 def test_a_mistake_in_a_family_is_named_with_its_place(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)) as caught:
-        signatures.parse(text, "own.toml")
+        families.parse(text, "own.toml")
     assert "own.toml" in str(caught.value)

@@ -22,7 +22,7 @@ def test_each_step_has_a_name_of_its_own_and_needs_steps_of_its_lane():
     ("rungs", "names"),
     [
         (RUNGS, [step.name for step in LADDER]),
-        (("source",), ["window", "traceback", "source"]),
+        (("source",), ["window", "traceback", "source", "parser", "launch"]),
         (("context", "machine"), ["window", "context", "machine"]),
         (("stack",), []),
         ((), []),

@@ -62,6 +62,8 @@ class World:
         self._orphan_next = False
         self._first_look = False
         self._away = False
+        self._lost_track = False
+        self._deleted = (0, 0)
 
     # What can happen.
 
@@ -142,6 +144,7 @@ class World:
         """The log is deleted."""
         if self.path in self.files:
             self._end(self.files[self.path])
+            self._deleted = (self.files[self.path].number, self.now)
             self.path.unlink()
             del self.files[self.path]
             self._orphan_next = True
@@ -180,7 +183,8 @@ class World:
 
     def _leave_track(self, life: Life) -> None:
         """The open file is no longer this life's: only its text could prove what it came after."""
-        life.orphaned = life.orphaned or ((life.seen_empty or life.after_loss) and not life.looked_at)
+        nothing_seen = life.seen_empty or life.after_loss or not life.text
+        life.orphaned = life.orphaned or (nothing_seen and not life.looked_at)
 
     def _end(self, life: Life) -> None:
         life.excused = life.excused or life.swapped
@@ -191,7 +195,7 @@ class World:
     def _new_life(self) -> None:
         before = self.lives[-1] if self.lives else None
         unseen = before is not None and not before.looked_at and (before.orphaned or before.seen_empty)
-        life = Life(number=len(self.lives), orphaned=self._orphan_next or unseen)
+        life = Life(number=len(self.lives), orphaned=self._orphan_next or self._lost_track or unseen)
         self._orphan_next = False
         self.lives.append(life)
         self.files[self.path] = life
@@ -230,6 +234,7 @@ class World:
                 life.noticed_at = self.now
         for life in self.files.values():
             life.seen_empty = True  # as far as one knows, if it began during the poll
+            self._lost_track = self._lost_track and not (self.path in self.files and self.files[self.path].text)
         for life, with_text in found:
             if life.number not in left:
                 continue  # it ended during the poll, before or after it could be read
@@ -243,7 +248,12 @@ class World:
         And of a file that was empty when it was last seen, nothing can prove which one it was.
         """
         self._away = True
+        self._lost_track = self._lost_track or any(life.seen_empty and not life.looked_at for life in self.lives)
         left = {life.number for life in self.files.values()}
+        if self.now - self._deleted[1] < 30:
+            # It may still have been read to its end, and nothing leads from a deleted file to the next one.
+            for life in self.lives[self._deleted[0] + 1 :]:
+                life.orphaned = True
         for life in self.lives:
             # Of a deleted file nothing is left but an open handle.
             life.orphaned = life.orphaned or not life.looked_at or life.number not in left

@@ -250,11 +250,10 @@ class Calls:
 
     def of_arguments(self, cls: Cls) -> Obj:
         """An object of this class as the command line fills it, before anything has been checked."""
-        names = fields_of(cls)
-        made = self.world.add(Obj(cls=cls, arguments=True))
-        values = {**{name: self.field_default(cls, name) for name in names}, **self.namespace().attrs}
-        made.attrs.update(values)
-        return made
+        held = self.world.defaults.get(id(cls.node))
+        if held is None:
+            held = self.world.defaults[id(cls.node)] = {name: self.field_default(cls, name) for name in fields_of(cls)}
+        return self.world.add(Obj(cls=cls, arguments=True, attrs={**held, **self.namespace().attrs}))
 
     def _by_name(self, names: list[str]) -> dict[str, Value]:
         held = self.namespace().attrs
@@ -319,13 +318,16 @@ class Calls:
 
 def fields_of(cls: Cls) -> dict[str, ast.expr | None]:
     """The fields of a class in the order of its source, with their defaults; empty where it is no dataclass."""
-    if not any(_last(mark) in ("dataclass", "config") for mark in cls.node.decorator_list):
-        return {}
-    return {
-        node.target.id: node.value
-        for node in cls.node.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
+    held = cls.module.fields.get(id(cls.node))
+    if held is None:
+        marked = any(_last(mark) in ("dataclass", "config") for mark in cls.node.decorator_list)
+        held = {
+            node.target.id: node.value
+            for node in (cls.node.body if marked else ())
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        }
+        cls.module.fields[id(cls.node)] = held
+    return held
 
 
 def lineage(cls: Cls, expressions: Expressions) -> list[Cls]:
@@ -343,9 +345,12 @@ def lineage(cls: Cls, expressions: Expressions) -> list[Cls]:
 def method_of(cls: Cls, name: str, expressions: Expressions) -> Func | None:
     """A function of the class or of one of its bases."""
     for home in lineage(cls, expressions):
-        for node in home.node.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-                return Func(node, home.module, home)
+        held = home.module.methods.get(id(home.node))
+        if held is None:
+            functions = (n for n in home.node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+            held = home.module.methods[id(home.node)] = {node.name: node for node in functions}
+        if name in held:
+            return Func(held[name], home.module, home)
     return None
 
 

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from watchd.correction.flags import Flag, Known
 from watchd.correction.values import Unknown, Value
 
+_OFF = ("disable", "no")
 _TYPES: Mapping[str, type] = {"int": int, "float": float}
+GUESSED = "guessed"
+"""The type of a flag of which nothing is known but its name: its value is taken for a number where it looks like one."""
 _JSON = frozenset(("loads", "dict", "json"))
 
 
@@ -37,7 +40,10 @@ class Command:
     def of(self, dest: str) -> Given | None:
         """The flag that sets an attribute, the last of them; `a.b` is a key of the attribute `a`."""
         name, *path = dest.split(".")
-        return next((g for g in reversed(self.given) if g.flag.dest == name and list(g.path) == path), None)
+        pole, _, rest = name.partition("_")
+        names = {name, *(f"{other}_{rest}" for other in _OFF if pole in _OFF and rest)}
+        typed = [g for g in self.given if g.flag.dest == name or (g.flag.type == GUESSED and g.flag.dest in names)]
+        return next((g for g in reversed(typed) if list(g.path) == path), None)
 
 
 def read(words: Sequence[str], known: Known, settings: Mapping[str, Value] | None = None) -> Command:
@@ -58,6 +64,9 @@ def read(words: Sequence[str], known: Known, settings: Mapping[str, Value] | Non
             continue
         used = [at]
         at += 1
+        if flag.type == GUESSED and not equals and (at >= len(words) or _is_flag(words[at])):
+            given.append(Given(typed=typed, flag=flag, words=tuple(used), value=True))
+            continue
         if flag.kind == "value" or path:
             if equals:
                 values = [text]
@@ -80,6 +89,12 @@ def read(words: Sequence[str], known: Known, settings: Mapping[str, Value] | Non
 def _values(given: Sequence[Given], known: Known, settings: Mapping[str, Value]) -> dict[str, Value]:
     found: dict[str, Value] = {flag.dest: flag.default for flag in known.flags}
     found |= settings
+    if not known.read:
+        # Written the other way round: `--disable-x` sets `no_x` as often as `disable_x`.
+        for one in given:
+            pole, _, rest = one.flag.dest.partition("_")
+            if pole in _OFF and rest:
+                found |= {f"{other}_{rest}": one.value for other in _OFF}
     trees: dict[str, dict[str, Value]] = {}
     for one in given:
         if not one.path:
@@ -127,11 +142,11 @@ def _guessed(typed: str) -> Flag | None:
     name = typed.lstrip("-")
     if not name or "." in name:
         return None
-    return Flag(names=(typed,), dest=name.replace("-", "_"))
+    return Flag(names=(typed,), dest=name.replace("-", "_"), type=GUESSED)
 
 
 def _is_flag(word: str) -> bool:
-    return len(word) > 1 and word.startswith("-") and not word[1:2].isdigit() and not word[1:2] == "."
+    return len(word) > 1 and word.startswith("-") and not word[1:2].isdigit() and word[1:2] != "."
 
 
 def typed_value(flag: Flag, texts: Sequence[str], *, dotted: bool = False) -> Value:
@@ -152,15 +167,18 @@ def typed_value(flag: Flag, texts: Sequence[str], *, dotted: bool = False) -> Va
 def _one(flag: Flag, text: str) -> Value:
     if flag.type in _TYPES:
         try:
-            return _TYPES[flag.type](text)  # type: ignore[no-any-return]
+            number: Value = _TYPES[flag.type](text)
         except ValueError:
             return Unknown(frozenset({flag.dest}), given=True)
+        return number
     if flag.type in _JSON:
         try:
             loaded: Value = json.loads(text)
         except ValueError:
             return Unknown(frozenset({flag.dest}), given=True)
         return loaded
+    if flag.type == GUESSED:
+        return int(text) if text.lstrip("-").isdecimal() else text
     if flag.type in ("str", "Path"):
         return text
     if flag.type == "bool":
@@ -193,7 +211,9 @@ def apply(changes: Sequence[Change], command: Command) -> tuple[str, ...]:
     tail: list[str] = []
     for change in changes:
         name, *path = change.dest.split(".")
-        own = [g for g in command.given if g.flag.dest == name and list(g.path) == path]
+        last = command.of(change.dest)
+        dest = last.flag.dest if last else name
+        own = [g for g in command.given if g.flag.dest == dest and list(g.path) == path]
         if change.action in ("drop", "set"):
             for at in (at for one in own[:-1] for at in one.words):
                 words[at] = None

@@ -141,7 +141,7 @@ class Expressions:
         if not isinstance(on, list | tuple | dict | str) or not known(key):
             return unknown(on, key)
         try:
-            return on[key]  # type: ignore[index,call-overload,no-any-return]
+            return on[key]  # type: ignore[index,call-overload]
         except (KeyError, IndexError, TypeError) as error:
             raise self.fail(scope, type(error).__name__) from None
 

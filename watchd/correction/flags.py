@@ -103,7 +103,8 @@ def _argument(
     dest = _text(words.get("dest")) or next((n for n in names if n.startswith("--")), names[0])
     dest = dest.lstrip("-").replace("-", "_")
     action = _text(words.get("action")) or _name_of(words.get("action"))
-    kind, default = "value", UNKNOWN if "default" in words else None
+    kind = "value"
+    default: Value = UNKNOWN if "default" in words else None
     if "default" in words:
         default = evaluate(words["default"], module)
     elif any(word.arg is None for word in node.keywords):

@@ -15,7 +15,7 @@ from watchd.correction.flags import Known
 from watchd.correction.statements import Statements
 from watchd.correction.values import UNKNOWN, Cls, Func, Module, Obj, Unknown, Value, known
 from watchd.correction.world import Frame, RaisedError, TooLongError, World
-from watchd.parse import source_tree
+from watchd.parse import source_names, source_tree
 
 _NEAR = 3
 
@@ -174,6 +174,11 @@ class Follower:
         if place is not None:
             self.place = place
         self.facts: Mapping[tuple[str, str], Value] = {}
+        self.names: dict[int, dict[str, None]] = {}
+        """attribute names of expressions of the place's file, by the id of their node"""
+        self.imports: ast.Module | None = None
+        self.defaults: dict[int, dict[str, Value]] = {}
+        self.scopes: dict[int, source_names.Scope] = {}
         self.known: Known = flag_reader.read(tuple(modules.values()), self.constant)
 
     def constant(self, node: ast.expr, module: Module) -> Value:
@@ -191,7 +196,8 @@ class Follower:
 
     def run(self, entry: Frame, values: Mapping[str, Value], edited: frozenset[str] = frozenset()) -> Ran:
         """Run the function of this frame with these values of the arguments."""
-        world = World(modules=self.modules, frames=self.frames, edited=edited, facts=self.facts, guard=self.place.guard)
+        world = World(modules=self.modules, frames=self.frames, edited=edited, facts=self.facts, guard=self.place.guard,
+            defaults=self.defaults)  # fmt: skip
         runner = Statements(world, lambda: dict(values))
         raised: RaisedError | None = None
         try:
@@ -274,8 +280,7 @@ class Follower:
         names = set(runner.calls.namespace().attrs)
         scope = func.owner.node if func.owner else func.node
         if func.owner is None:
-            made = runner.world.add(Obj(attrs=dict(runner.calls.namespace().attrs), arguments=True))
-            return made
+            return runner.world.add(Obj(attrs=dict(runner.calls.namespace().attrs), arguments=True))
         if names & set(fields_of(func.owner)) or len(names & _read_of(scope, "self")) >= 2:
             return runner.calls.of_arguments(func.owner)
         return runner.world.add(Obj(cls=func.owner))
@@ -307,6 +312,12 @@ def _read_of(node: ast.AST, name: str) -> set[str]:
 
 def _passed(node: ast.AST, name: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+
+
+def imports_of(tree: ast.Module) -> ast.Module:
+    """A module of the imports alone."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return ast.Module(body=list(found), type_ignores=[])
 
 
 def values_with(command: Command, changes: Mapping[str, Value]) -> dict[str, Value]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -157,7 +158,24 @@ def _fix(found: Found, crash: Crash, follower: Follower, fails: Fix) -> Fix:
         ),
         passed=found.passed,
         evaluated=found.evaluated,
+        notes=_notes(changes, crash.message),
     )
+
+
+def _notes(changes: Sequence[Change], message: str) -> tuple[str, ...]:
+    """Where the message asks for a flag that the condition forbids: the source decides."""
+    against = [c.flag for c in changes if c.action == "drop" and re.search(rf"{re.escape(c.flag)}(?![\w-])", message)]
+    if not against or not _ASKS.search(message):
+        return ()
+    return (
+        f"The message asks for {', '.join(against)}, but the condition in the source forbids it: the source decides.",
+    )
+
+
+# host tier needs --disable-prefix-reuse
+_ASKS = re.compile(
+    r"(?i)\b(?:needs?|requires?|must (?:be )?(?:set|given|used|enabled)|please (?:set|use|add|enable)|add|asks for)\b"
+)
 
 
 def _on(change: Change, launch: Command) -> Change:

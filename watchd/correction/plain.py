@@ -106,7 +106,7 @@ def _count(values: Sequence[Value]) -> Value:
 
 
 def _range(values: Sequence[Value]) -> Value:
-    made = range(*values)  # type: ignore[arg-type,call-overload]
+    made = range(*values)  # type: ignore[call-overload]
     return made if len(made) <= _LONGEST else NotImplemented
 
 
@@ -127,7 +127,7 @@ FUNCTIONS: Mapping[str, Callable[[Sequence[Any]], Value]] = {
     "frozenset": lambda v: frozenset(*v),
     "dict": lambda v: dict(*v),
     "range": _range,
-    "divmod": lambda v: divmod(*v),
+    "divmod": lambda v: divmod(v[0], v[1]),
     "round": lambda v: round(*v),
     "zip": lambda v: list(zip(*v, strict=False)),
     "enumerate": lambda v: list(enumerate(*v)),

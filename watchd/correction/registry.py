@@ -50,7 +50,7 @@ def job(case: Case, root: Root | None) -> Job | None:
     lines = [line.text[:_LINE] for line in run.lines[-_LAST_LINES:]] if trace is None else []
     if trace is not None and own is None:
         return None
-    if trace is None and not any(usage.MARK in line for line in lines):
+    if trace is None and not any(map(usage.refuses, lines)):
         return None
     return Job(
         texts={file.path: file.text for file in files},
@@ -126,5 +126,6 @@ def from_json(text: bytes) -> Fix | None:
     found: dict[str, Any] | None = json.loads(text)
     if found is None:
         return None
-    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-    return Fix(**{**plain, "edits": tuple(Edit(**edit) for edit in found["edits"])})
+    plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+    plain["edits"] = tuple(Edit(**edit) for edit in found["edits"])
+    return Fix(**plain)

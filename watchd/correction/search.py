@@ -7,9 +7,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from watchd.correction import command as commands
 from watchd.correction.command import Change, Command
 from watchd.correction.flags import Flag
-from watchd.correction.follow import Follower, Ran, values_with
+from watchd.correction.follow import Follower, Ran, imports_of, values_with
 from watchd.correction.values import Unknown, Value, known
 from watchd.correction.world import Frame
 from watchd.parse import source_names
@@ -51,11 +52,8 @@ class Search:
 
     def best(self) -> Found | None:
         """The best set of edits, or None where none was found within the limits."""
-        passing: list[tuple[Change, ...]] = []
         singles = [change for dest in (*self.own, *self.around) for change in self.changes_of(dest)]
-        for change in singles:
-            if self.passes((change,), self.near):
-                passing.append((change,))
+        passing: list[tuple[Change, ...]] = [(change,) for change in singles if self.passes((change,), self.near)]
         if not any(self._keeps(found) for found in passing):
             passing += self._larger(singles, passing)
         for changes in sorted(passing, key=self.rank)[:24]:
@@ -99,7 +97,7 @@ class Search:
         """Whether a check that could not be told reads what these edits set."""
         dests = {change.dest for change in changes}
         return any(
-            dests & names_in(test, self.follower) for (path, _), test in ran.world.open.items()
+            dests & names_in(test, self.follower).keys() for (path, _), test in ran.world.open.items()
             if path == self.follower.place.path and test is not getattr(self.follower.place.guard, "test", None)
         )  # fmt: skip
 
@@ -171,9 +169,17 @@ class Search:
         for text, new in self._values(dest, flag, value):
             basis = "proven" if read else "suggestion"
             yield Change(dest=dest, flag=shown, text=text, value=new, action=action, basis=basis)
-        if given is None and (value is None or not known(value)):
+        if given is None and (value is None or not known(value)) and (read or self._asked_for(dest)):
             yield Change(dest=dest, flag=shown, text=placeholder(flag), action="add", basis="suggestion",
                 value=Unknown(frozenset({dest}), given=True))  # fmt: skip
+
+    def _asked_for(self, dest: str) -> bool:
+        """Whether the source asks if this attribute is None: then it may be given."""
+        return any(
+            isinstance(one.op, ast.Is | ast.IsNot | ast.Eq) and None in (one.left, one.right)
+            and dest in names_in(one.node, self.follower)
+            for one in self.recorded.world.compared if one.path == self.follower.place.path
+        )  # fmt: skip
 
     def _default(self, flag: Flag, dest: str) -> Value:
         if known(flag.default):
@@ -259,14 +265,14 @@ class Search:
     def _derive(self, changes: tuple[Change, ...], at: int, flag: Flag) -> tuple[int, str] | None:
         """A number for which the comparisons with it hold: forced where an equality asks for it."""
         ran = self.run(changes, self.near)
-        if ran is None or flag.type not in ("int", ""):
+        if ran is None or flag.type not in ("int", "", commands.GUESSED):
             return None
         spoken = [
             one
             for one in ran.world.compared
             if isinstance(one.op, ast.Eq | ast.NotEq | ast.Lt | ast.LtE | ast.Gt | ast.GtE)
             and one.path == self.follower.place.path
-            and change_names(changes[at]) & names_in(one.node, self.follower)
+            and change_names(changes[at]) & names_in(one.node, self.follower).keys()
         ]
         pool = {
             side + step
@@ -309,7 +315,7 @@ class Search:
             if id(one.node) not in nodes or not (isinstance(one.left, int) and isinstance(one.right, int)):
                 continue
             if id(one.node) in equal:
-                if isinstance(one.left, bool) or number in (one.left, one.right) and _constant_side(one.node):
+                if isinstance(one.left, bool) or _constant_side(one.node):
                     continue
                 forced += 1 if one.left == one.right else -1
             else:
@@ -336,14 +342,24 @@ def values_of(command: Command, dest: str) -> Value:
     return value
 
 
-def names_in(node: ast.AST, follower: Follower) -> set[str]:
+def names_in(node: ast.AST, follower: Follower) -> dict[str, None]:
     """Attribute names in an expression, local names followed."""
-    module = follower.modules[follower.place.path]
-    line = getattr(node, "lineno", follower.place.first)
-    around = path_to(module.tree, line)
-    scope = source_names.scope(module.tree, around, line)
-    assert isinstance(node, ast.expr)
-    return {name for name, attribute in source_names.names(node, scope) if attribute}
+    found = follower.names.get(id(node))
+    if found is None:
+        module = follower.modules[follower.place.path]
+        line = getattr(node, "lineno", follower.place.first)
+        around = path_to(module.tree, line)
+        if follower.imports is None:
+            follower.imports = imports_of(module.tree)
+        inside = any(isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) for one in around)
+        scope = follower.scopes.get(line) or source_names.scope(
+            follower.imports if inside else module.tree, around, line
+        )
+        follower.scopes[line] = scope
+        assert isinstance(node, ast.expr)
+        found = {name: None for name, attribute in source_names.names(node, scope) if attribute}
+        follower.names[id(node)] = found
+    return found
 
 
 def path_to(tree: ast.AST, line: int) -> list[ast.AST]:

@@ -10,8 +10,9 @@ from watchd.correction import near
 from watchd.correction.flags import Flag, Known
 from watchd.model import Edit, Fix
 
-MARK = ": error: "
-"""Stands in every line by which argparse refuses a command."""
+_MARKS = (": error: ", "error: unexpected argument", "error: invalid value", "error: invalid argument", "o such option",
+    "nknown flag", "nrecognized option")  # fmt: skip
+"""One of these stands in every line by which a parser refuses a command."""
 _LINES = 1500
 # launch.py: error: unrecognized arguments: --modle x      serve: error: argument --dtype: invalid choice: 'x' (choose from 'a')
 _ERROR = re.compile(
@@ -35,12 +36,41 @@ class Refused:
     usage: str = ""
 
 
+# error: unexpected argument '--max-batch-prefil-tokens' found      error: invalid argument: --ctx-sise
+# Error: No such option: --max_batch_siz (Did you mean --max_batch_size?)      Error: unknown flag: --prot
+_OTHERS = re.compile(
+    r"(?i)\berror: (?:unexpected argument|invalid argument:|no such option:|unknown flag:|unrecognized option:?) ['\"`]?(?P<flag>--?[A-Za-z][\w.-]{0,200})"
+)
+# error: invalid value 'fp9' for '--quantize <QUANTIZE>'
+_VALUE = re.compile(r"\berror: invalid value '(?P<value>[^']{0,200})' for '(?P<flag>--[\w.-]{1,200})")
+# [possible values: awq, fp8]
+_VALUES = re.compile(r"\[possible values: (?P<choices>[^\]]{1,4000})\]")
+_FLAGS_NEAR = 6
+"""Lines behind a refusal in which a parser says what it may have been."""
+
+
+def refuses(line: str) -> bool:
+    """Whether a parser of command lines may have written this line."""
+    return any(mark in line for mark in _MARKS)
+
+
 def read(lines: Sequence[str]) -> Refused | None:
-    """The last refusal of argparse in these lines, with the usage text that stands before it."""
+    """The last refusal in these lines, with the usage text that stands before it."""
     for at in range(len(lines) - 1, max(-1, len(lines) - _LINES), -1):
-        match = _ERROR.search(lines[at]) if MARK in lines[at] else None
+        if not refuses(lines[at]):
+            continue
+        match = _ERROR.search(lines[at])
         if match is not None:
             return replace(_refused(match["what"], match["rest"].strip()), usage=_usage(lines, at))
+        behind = " ".join(lines[at : at + _FLAGS_NEAR])
+        other, value = _OTHERS.search(lines[at]), _VALUE.search(lines[at])
+        if other is not None:
+            told = " ".join(f"[{name}]" for name, _ in _OPTION.findall(behind) if name != other["flag"])
+            return Refused(what="unrecognized", text=other["flag"], words=(other["flag"],), usage=told)
+        choices = _VALUES.search(behind) if value is not None else None
+        if value is not None and choices is not None:
+            words = tuple(word.strip() for word in choices["choices"].split(","))
+            return Refused(what="choice", flag=value["flag"], text=value["value"], words=words)
     return None
 
 
@@ -102,7 +132,7 @@ def fix(refused: Refused, argv: tuple[str, ...], known: Known, texts: Mapping[st
 def _unrecognized(refused: Refused, argv: tuple[str, ...], known: Known, texts: Mapping[str, str]) -> Fix | None:
     joined = [word for word in argv if " " in word.strip() and word.startswith("--") and word in refused.text]
     typed = [word for word in refused.words if word.startswith("-") and not word[1:2].isdigit()]
-    own = [word for word in dict.fromkeys(typed) if word in argv]
+    own = [word for word in dict.fromkeys(typed) if any(_is_word(word, text) for text in argv)]
     if joined:
         return _split(joined, argv, known)
     if not own or len(own) < len(set(typed)):
@@ -112,15 +142,16 @@ def _unrecognized(refused: Refused, argv: tuple[str, ...], known: Known, texts: 
     possible: list[str] = []
     notes: list[str] = []
     for word in own:
-        name, equals, _ = word.partition("=")
+        name = word.partition("=")[0]
         meant, basis, why = _meant(name, known, texts)
         if not meant:
             possible += near.alike(name, _long(known))
             notes.append(_absent(name, near.alike(name, _long(known))))
             continue
-        at = words.index(word)
-        words[at] = meant + word[len(name) :]
-        value = word.partition("=")[2] if equals else _value_after(words, at)
+        at = next(at for at, text in enumerate(words) if _is_word(word, text))
+        equals = words[at].partition("=")[1]
+        words[at] = meant + words[at][len(name) :]
+        value = words[at].partition("=")[2] if equals else _value_after(words, at)
         edits += (
             Edit(flag=name, action="drop", value=None, basis=basis),  # type: ignore[arg-type]
             Edit(flag=meant, action="add", value=value, basis=basis),  # type: ignore[arg-type]
@@ -129,6 +160,11 @@ def _unrecognized(refused: Refused, argv: tuple[str, ...], known: Known, texts: 
     if possible or len(edits) < 2 * len(own):
         return Fix(possible=tuple(dict.fromkeys(possible))[:3], unknown=tuple(own), notes=tuple(notes))
     return Fix(argv=tuple(words), edits=tuple(edits), unknown=tuple(own), notes=tuple(notes))
+
+
+def _is_word(refused: str, word: str) -> bool:
+    """Whether this word of the command is what was refused; some parsers name the flag without its `=value`."""
+    return word == refused or word.startswith(f"{refused}=")
 
 
 def _meant(name: str, known: Known, texts: Mapping[str, str]) -> tuple[str, str, str]:

@@ -44,6 +44,9 @@ class Module:
     path: str
     tree: ast.Module
     names: dict[str, ast.AST] = field(default_factory=dict)
+    fields: dict[int, dict[str, ast.expr | None]] = field(default_factory=dict)
+    """of classes by the id of their node, once they have been read; likewise their methods"""
+    methods: dict[int, dict[str, ast.FunctionDef | ast.AsyncFunctionDef]] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)

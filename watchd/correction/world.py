@@ -75,6 +75,8 @@ class World:
     assumed: set[tuple[str, int]] = field(default_factory=set)
     steps: int = 0
     depth: int = 0
+    defaults: dict[int, dict[str, Value]] = field(default_factory=dict)
+    """defaults of the fields of classes, by the id of their node; shared by all runs"""
     facts: Mapping[tuple[str, str], Value] = field(default_factory=dict)
     """values of expressions, by path and text, that the message of the exception quotes"""
     reads: dict[tuple[str, str, str], None] = field(default_factory=dict)
@@ -116,8 +118,9 @@ class World:
         """What became of a check; one that is met again has to pass each time."""
         if passed is None and test is not None:
             self.open[path, line] = test
+        # One that fails ends the run, if it is sure to be reached; else it is not known whether it is met at all.
         before = self.checks.get((path, line), True)
-        self.checks[path, line] = False if passed is False or before is False else (passed if before else before)
+        self.checks[path, line] = True if passed and before else None
 
     def find(self, dotted: str) -> Module | None:
         """The file of a module by its dotted name, or None where it is not at hand."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from watchd.diagnosis import arguments, chains, signatures
 from watchd.diagnosis.base import Fault, Role, Signature
+from watchd.diagnosis.signatures import Catalogue
 from watchd.model import Cause, Mark, MarkKind, Rank, Run, Traceback
 from watchd.parse import lines as prefixes
 from watchd.parse import traceback
@@ -28,8 +29,10 @@ _STATED = re.compile(
 )
 
 
-def read(run: Run, words: Sequence[Words], blocks: Sequence[Traceback]) -> tuple[Fault, ...]:
-    """Every fault of a run in file order; what is noise is left out."""
+def read(
+    run: Run, words: Sequence[Words], blocks: Sequence[Traceback], among: Catalogue | None = None
+) -> tuple[Fault, ...]:
+    """Every fault of a run in file order; what is noise is left out. `among` is what watchd and the user know."""
     bodies = [word.body for word in words]
     silent = {mark.line for mark in run.marks if mark.kind in _SILENT}
     quoted = {mark.line for mark in run.marks if mark.kind is MarkKind.QUOTED}
@@ -39,8 +42,8 @@ def read(run: Run, words: Sequence[Words], blocks: Sequence[Traceback]) -> tuple
         for link in chains.links(block):
             owned.update(link.indexes)
         if block.indexes[0] not in quoted:
-            found.extend(_raised(block, bodies))
-    found.extend(_said(run, words, owned | silent))
+            found.extend(_raised(block, bodies, among))
+    found.extend(_said(run, words, owned | silent, among))
     return tuple(sorted(found, key=lambda fault: fault.index))
 
 
@@ -59,16 +62,16 @@ def rank_in(text: str) -> Rank | None:
     return int(match[1]) if match else None
 
 
-def _raised(block: Traceback, bodies: Sequence[str]) -> Iterator[Fault]:
-    root = chains.origin(block)
-    if not root.type or _noise_around(root, block, bodies):
+def _raised(block: Traceback, bodies: Sequence[str], among: Catalogue | None) -> Iterator[Fault]:
+    root = chains.origin(block, among)
+    if not root.type or _noise_around(root, block, bodies, among):
         return
     text, frames = chains.text_of(root), chains.frames_of(root)
-    match = signatures.find(text, on="exceptions", frames=frames)
+    match = signatures.find(text, on="exceptions", frames=frames, among=among)
     checked = arguments.cause_of(root)
     signature = match[0] if match and not (checked and match[0].weak) else None
     if signature is None or signature.cause in _BROAD:
-        match = _detail(root, bodies) or match
+        match = _detail(root, bodies, among) or match
         signature = match[0] if match and not (checked and match[0].weak) else None
     role = signature.role if signature else Role.ROOT
     if role is Role.NOISE:
@@ -90,33 +93,35 @@ def _raised(block: Traceback, bodies: Sequence[str]) -> Iterator[Fault]:
     )
 
 
-def _detail(root: Traceback, bodies: Sequence[str]) -> tuple[Signature, re.Match[str]] | None:
+def _detail(
+    root: Traceback, bodies: Sequence[str], among: Catalogue | None
+) -> tuple[Signature, re.Match[str]] | None:
     """A cause that the further lines of the message name: `Last error: Error while creating shared memory segment …`."""
     for body in bodies[root.last + 1 : root.last + 1 + _MESSAGE]:
         if not body.strip() or traceback.HEADER.search(body):
             return None
-        found = signatures.find(body, on="lines")
+        found = signatures.find(body, on="lines", among=among)
         if found and found[0].role is Role.ROOT and found[0].cause not in _BROAD:
             return found
     return None
 
 
-def _noise_around(root: Traceback, block: Traceback, bodies: Sequence[str]) -> bool:
+def _noise_around(root: Traceback, block: Traceback, bodies: Sequence[str], among: Catalogue | None) -> bool:
     """Whether the line above says that it does not matter, or the record that holds it is a client's mistake."""
     first = min(link.indexes[0] for link in chains.links(block))
     if first and _IGNORED.search(bodies[first - 1]):
         return True
     if len(set(root.indexes)) == 1:
-        found = signatures.find(bodies[root.last], on="lines")
+        found = signatures.find(bodies[root.last], on="lines", among=among)
         return bool(found and found[0].role is Role.NOISE)
     return False
 
 
-def _said(run: Run, words: Sequence[Words], skip: set[int]) -> Iterator[Fault]:
+def _said(run: Run, words: Sequence[Words], skip: set[int], among: Catalogue | None) -> Iterator[Fault]:
     for index, line in enumerate(words):
         if index in skip or not line.body or line.level in _QUIET_LEVELS:
             continue
-        match = signatures.find(line.body, on="lines")
+        match = signatures.find(line.body, on="lines", among=among)
         if match is None or match[0].role is Role.NOISE:
             continue
         signature, found = match

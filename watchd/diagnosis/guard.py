@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from watchd.model import Case, Guard, Launch, SourceExcerpt
+from watchd.model import Case, Edit, Fix, Guard, Launch, SourceExcerpt
 
 # a is None and b is None      (a, b) == (None, None)
 _ALL_NONE = re.compile(r"\bis None\b|\bNone, None\b|== None\b")
@@ -58,6 +58,48 @@ def read(case: Case) -> Refusal | None:
         unwanted=tuple(flag for name, flag in typed.items() if flag and name in denied),
         together=bool(_ALL_NONE.search(guard.condition)) and bool(have) and bool(lack),
     )
+
+
+def correction(case: Case) -> tuple[str, ...]:
+    """What the corrected launch command changes, in a sentence, and what else is known of it; the shortest way first."""
+    fix = case.get(Fix)
+    if fix is None:
+        return ()
+    said = [_changed(fix.edits, fix)] if fix.argv else []
+    return (*said, *fix.notes)
+
+
+def refuses(case: Case) -> bool:
+    """Whether the check was read on the host and fails for the recorded arguments."""
+    fix = case.get(Fix)
+    return fix is not None and fix.fails
+
+
+def edited(case: Case) -> str:
+    """The edits of the corrected command as a clause, or nothing."""
+    fix = case.get(Fix)
+    return _clause(fix.edits) if fix is not None and fix.argv else ""
+
+
+_VERBS = {"add": "add", "set": "set", "drop": "drop"}
+_BASES = {"derived": "derived from the source", "suggestion": "a suggestion"}
+
+
+def _changed(edits: tuple[Edit, ...], fix: Fix) -> str:
+    bases = {edit.basis for edit in edits}
+    note = next((text for basis, text in _BASES.items() if basis in bases), "")
+    checks = f"passes {fix.passed} of {fix.evaluated} checks that could be told" if fix.evaluated else ""
+    holes = [edit.value for edit in edits if edit.value and edit.value.startswith("<")]
+    note = f"replace {', '.join(holes)} by your own" if holes else note
+    more = "; ".join(filter(None, (note, checks)))
+    clause = _clause(edits)
+    return f"{clause[0].upper()}{clause[1:]}{f' ({more})' if more else ''}."
+
+
+def _clause(edits: tuple[Edit, ...]) -> str:
+    """`add --steps 15 and drop --topk`."""
+    parts = [" ".join(filter(None, (_VERBS[edit.action], edit.flag, edit.value))) for edit in edits]
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else "".join(parts)
 
 
 def flag_of(attribute: str, launch: Launch | None = None) -> str:

@@ -105,7 +105,7 @@ _STATED_SOON = 40
 
 def _first(scene: Scene, found: list[Fault]) -> Fault:
     """The earliest; what concerns only a thread or a request comes last, unless what follows has the same cause."""
-    best = min(found, key=lambda fault: (_beside(scene, fault), fault.index))
+    best = min(found, key=lambda fault: (beside(scene, fault), fault.index))
     best = next((fault for fault in found if fault.named and fault.cause is best.cause), best)
     if best.traceback is None and best.signature is not None and best.signature.on == "both":
         for other in found:
@@ -121,7 +121,7 @@ def _announces(line: Fault, block: Traceback) -> bool:
     return len(message) > 8 and message in line.text
 
 
-def _beside(scene: Scene, fault: Fault) -> bool:
+def beside(scene: Scene, fault: Fault) -> bool:
     """Whether it ended only a thread or a request of a process that goes on."""
     if fault.traceback is None:
         return False

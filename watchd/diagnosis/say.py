@@ -18,10 +18,11 @@ def diagnosis(
     scene: Scene, verdict: Verdict, cause: Cause, confidence: Confidence, fault: Fault | None, root: Root | None
 ) -> Diagnosis:
     """A judgement in words: what decides, why, what to do, and what else it may have been."""
+    certain = cause is Cause.LAUNCH_ARGUMENT and guard.refuses(scene.case) and bool(root and root.traceback)
     return Diagnosis(
         verdict=verdict,
         cause=cause,
-        confidence=confidence,
+        confidence=Confidence.CERTAIN if certain else confidence,
         summary=summary(scene, verdict, cause, fault, root),
         because=because(scene, fault, root),
         advice=advice(scene, verdict, cause, fault, root),
@@ -53,7 +54,8 @@ def summary(scene: Scene, verdict: Verdict, cause: Cause, fault: Fault | None, r
     """One line that a person can act on."""
     refusal = guard.read(scene.case) if cause is Cause.LAUNCH_ARGUMENT else None
     if refusal is not None:
-        return short(_refused(refusal))
+        edits = guard.edited(scene.case)
+        return short(_refused(refusal).rstrip(".") + (f"; {edits}." if edits else "."))
     found = words.facts(scene, fault, root)
     phrase = _phrase(cause, fault, found)
     head = {Verdict.DEGRADED: "It serves on, but: ", Verdict.HANG: "It hangs: "}.get(verdict, "")
@@ -72,6 +74,8 @@ def advice(scene: Scene, verdict: Verdict, cause: Cause, fault: Fault | None, ro
     found = words.facts(scene, fault, root)
     said: list[str] = []
     refusal = guard.read(scene.case) if cause in (Cause.LAUNCH_ARGUMENT, Cause.CONFIG_INVALID) else None
+    if cause in (Cause.LAUNCH_ARGUMENT, Cause.CONFIG_INVALID):
+        said.extend(guard.correction(scene.case))
     if refusal is not None:
         said.extend(_about_flags(refusal))
     own = fault.signature if fault is not None and fault.cause is cause else None

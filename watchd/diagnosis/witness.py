@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 from pathlib import PurePath
 
 from watchd.diagnosis.base import Fault, Role, Scene
 from watchd.model import Cause, Launch, MachineEvent, MachineEventKind
+from watchd.parse.lines import Words
 
 Event = MachineEvent
 
@@ -64,11 +66,15 @@ _BEFORE, _AFTER, _SILENT = timedelta(seconds=120), timedelta(seconds=120), timed
 """How far from the last word of a run an event may lie; a log that just stops may have stopped a while before."""
 
 _PID = re.compile(
-    r"\bpid[=: ]{1,3}(\d{2,8})\b|\bPID (\d{2,8})\b|\bsubprocess (\d{2,8})\b|\bprocess \[?(\d{2,8})\b|\[(\d{2,8})\]|: line \d+: +(\d{2,8}) ",
+    r"\bpid['\"=: ]{1,3}(\d{2,8})\b|\bsubprocess (\d{2,8})\b|\bprocess \[?(\d{2,8})\b|: line \d+: +(\d{2,8}) ",
     re.IGNORECASE,
 )
+_ENDS = 2_000
+"""Lines at either end of a run in which process ids are looked for."""
 _STAMP = re.compile(r"(?P<clock>\d\d:\d\d:\d\d)")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# [Tue Nov  4 14:07:33 2025]      2025-11-04T14:07:33
+_KERNEL_DATE = re.compile(r"(?:\b|-)(?P<month>[A-Z][a-z]{2}|\d\d)(?: {1,2}|-)(?P<day>\d{1,2})[ T]\d\d:")
 # 2025-11-04 13:05:20     2025/04/13 19:20:05     [E1018 03:19:09      INFO 10-30 17:12:00
 _DATE = re.compile(r"\b\d{4}[-/](\d\d)[-/](\d\d)[T ]|\b[IWEF](\d\d)(\d\d) \d\d:|\b[A-Z]+ (\d\d)-(\d\d) \d\d:")
 _OURS = re.compile(r"^(?:python|pt_|ray::|torch|java)")
@@ -98,24 +104,25 @@ def cause_of(event: Event) -> Cause | None:
 def by_pid(scene: Scene, event: Event) -> bool:
     """Whether log or launch name the process that the event names."""
     launch = scene.case.get(Launch)
-    return event.pid is not None and (event.pid in pids(scene) or (launch is not None and launch.pid == event.pid))
+    return event.pid is not None and (event.pid in scene.pids or (launch is not None and launch.pid == event.pid))
 
 
 def concerns(scene: Scene, event: Event, *, silent: bool, fault: Fault | None = None) -> bool:
     """Whether an event belongs to this fault or to the end of this run."""
     if by_pid(scene, event):
-        return True
+        return _days_apart(event, _day(scene)) in (None, -1, 0, 1)
     if event.kind is MachineEventKind.OOM_KILL and not _looks_like_ours(scene, event):
         return False
     return _in_time(scene, event, _SILENT if silent else _AFTER, fault)
 
 
-def pids(scene: Scene) -> frozenset[int]:
-    """Process ids that the run's lines name."""
+def pids(words: Sequence[Words]) -> frozenset[int]:
+    """Process ids that lines name, in a prefix or as `pid 4711`: of a long run those near its ends."""
     found: set[int] = set()
-    texts = [line.text[:400] for line in (*scene.run.lines[:2000], *scene.run.lines[-2000:])]
-    for text in texts:
-        for groups in _PID.findall(text):
+    for line in (*words[:_ENDS], *words[-_ENDS:]):
+        if line.pid is not None:
+            found.add(line.pid)
+        for groups in _PID.findall(line.body[:400]):
             found.update(int(group) for group in groups if group)
     return frozenset(found)
 
@@ -146,11 +153,17 @@ def _in_time(scene: Scene, event: Event, after: timedelta, fault: Fault | None) 
     clocks = {_clock_at(scene, size), _clock_at(scene, fault.index + 1 if fault is not None else size)} - {None}
     if printed is None or not clocks:
         return _only_name(scene, event)
-    day = _day(scene)
-    if day is not None and not _same_day(event, day):
-        return False
-    gaps = (_time(printed["clock"]) - _time(str(clock)) for clock in clocks)
-    return any(-_BEFORE <= (gap + timedelta(days=1) if gap < timedelta(hours=-12) else gap) <= after for gap in gaps)
+    days = _days_apart(event, _day(scene))
+    return any(-_BEFORE <= _gap(printed["clock"], str(clock), days) <= after for clock in clocks)
+
+
+def _gap(event: str, log: str, days: int | None) -> timedelta:
+    """How long after the log's word the kernel's was; without dates the nearest that the clocks allow."""
+    gap = _time(event) - _time(log)
+    if days is not None:
+        return gap + timedelta(days=days)
+    half, day = timedelta(hours=12), timedelta(days=1)
+    return gap + day if gap < -half else gap - day if gap > half else gap
 
 
 def _only_name(scene: Scene, event: Event) -> bool:
@@ -181,14 +194,18 @@ def _day(scene: Scene) -> tuple[int, int] | None:
     return None
 
 
-def _same_day(event: Event, day: tuple[int, int]) -> bool:
-    printed = re.search(r"\b([A-Z][a-z]{2}) {1,2}(\d{1,2}) \d\d:", event.text) or re.search(
-        r"\d{4}-(\d\d)-(\d\d)T", event.text
-    )
-    if printed is None:
-        return True
-    month = _MONTHS.index(printed[1]) + 1 if printed[1] in _MONTHS else int(printed[1]) if printed[1].isdigit() else 0
-    return (month, int(printed[2])) == day
+def _days_apart(event: Event, day: tuple[int, int] | None) -> int | None:
+    """Days from the log's last date to the event's, the year left aside; None where one has no date."""
+    printed = _KERNEL_DATE.search(event.text)
+    if printed is None or day is None:
+        return None
+    month = printed["month"]
+    number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month) if month.isdigit() else 0
+    try:
+        apart = (date(2024, number, int(printed["day"])) - date(2024, *day)).days
+    except ValueError:
+        return None
+    return apart - 366 if apart > 183 else apart + 366 if apart < -183 else apart
 
 
 def _time(clock: str) -> timedelta:

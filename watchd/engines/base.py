@@ -40,6 +40,7 @@ class Engine:
     version   a pattern with one group: its version
     process   a pattern that the command line of its main process matches, or None
     knobs     what this engine calls the things that advice may speak of: `memory_share` -> `--gpu-memory-utilization`
+    arguments  files below the packages' folder in which its flags are defined
     """
 
     name: str
@@ -62,3 +63,4 @@ class Engine:
     version: Patterns = ()
     process: re.Pattern[str] | None = None
     knobs: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()

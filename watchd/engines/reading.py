@@ -75,6 +75,7 @@ def read_run(data: bytes, *, offset: int, number: int | None, engine: str | None
         complete=piece.begins,
         earlier=piece.earlier,
         knobs=known.knobs,
+        arguments=known.arguments,
     )
 
 

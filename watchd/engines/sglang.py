@@ -60,6 +60,7 @@ ENGINE = Engine(
     cleanup=patterns(r"^Received sigquit from a child proc", r"^SIGQUIT received\.", r"^kill_process_tree called"),
     version=patterns(r"\bsglang[ =-]{1,3}v?(\d+\.\d+\.\d+\S*)"),
     process=re.compile(r"sglang[./]launch_server|sglang serve|sglang::"),
+    arguments=("sglang/srt/server_args.py",),
     knobs={
         "memory_share": "--mem-fraction-static",
         "batch": "--cuda-graph-max-bs",

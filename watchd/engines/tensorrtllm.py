@@ -24,6 +24,7 @@ ENGINE = Engine(
     stopping=patterns(r"^Shutting down$", r"^Waiting for application shutdown\."),
     version=patterns(r"TensorRT-LLM version: (\S+)"),
     process=re.compile(r"trtllm-serve|tensorrt_llm"),
+    arguments=("tensorrt_llm/commands/serve.py",),
     knobs={
         "memory_share": "--kv_cache_free_gpu_memory_fraction (free_gpu_memory_fraction)",
         "batch": "--max_batch_size",

@@ -44,6 +44,7 @@ ENGINE = Engine(
     cleanup=patterns(r"^Terminating (?:webserver|shard)", r"^Shutting down shards", r"^shard terminated"),
     version=patterns(r"text.generation.(?:launcher|inference)[ :=]+v?(\d+\.\d+\.\d+)"),
     process=re.compile(r"text-generation-(?:launcher|server|router)"),
+    arguments=("text_generation_server/cli.py",),
     knobs={
         "program": "text-generation",
         "memory_share": "--cuda-memory-fraction",

@@ -17,8 +17,8 @@ from watchd.follow.decide import Drain, Move, Sight, Verdict
 from watchd.follow.reading import read
 from watchd.follow.report import Report
 from watchd.follow.search import Opened
-from watchd.follow.stream import Place, Stream, is_same, place_of
-from watchd.follow.succession import AWAY, TRUNCATED, Succession
+from watchd.follow.stream import PREFIX, Place, Stream, is_same, place_of
+from watchd.follow.succession import AWAY, TRUNCATED, Log, Succession
 from watchd.hosts.base import LogHandle, LogHost
 from watchd.model import Checkpoint, Event, LogState
 
@@ -62,6 +62,7 @@ class FileFollower:
         self._host = host
         self._target = target
         self._path = path
+        self._log = Log(host=host, path=path)
         self._window = window
         self.turn = turn
         self._place = place_of(checkpoint) if checkpoint else None
@@ -72,23 +73,23 @@ class FileFollower:
         self._let_go: list[LogHandle] = []
         self._report = Report()
         self._absent = False
-        self._misses = 0
 
     @property
     def position(self) -> tuple[int, int] | None:
         """Generation and offset of the next byte; None before a file was found."""
-        place = self._here()
+        place, _ = self._here()
         return (place.generation, place.offset) if place else None
 
     async def poll(self, now: datetime) -> tuple[Event, ...]:
         """One look at the log. Raises HostError; then, or when cancelled, nothing was handed on and it may be called again."""
-        place, old_until = self._here(), self._here_old()
+        place, old_until = self._here()
         standing, absent = self._report.standing, self._absent
         self._report.begin(now)
         try:
             await self._poll(now)
         except LogUnreadableError as error:
             self._drop()
+            self._report.retract(standing)
             self._report.stand(LogState.DENIED, error.reason)
         except HostError:
             self._drop()
@@ -132,6 +133,13 @@ class FileFollower:
             return
         await self._look_at_late(now)
         budget = self.turn
+        for _ in range(LOOKS):
+            budget = await self._read(budget, now)
+            if not await self._look_at_path(now):
+                break
+
+    async def _read(self, budget: int, now: datetime) -> int:
+        """Hand on what there is, file after file; what is left of the budget."""
         for _ in range(2 * STREAMS):
             head = self._streams[0]
             budget, sound = await read(head, budget, self._report)
@@ -142,9 +150,7 @@ class FileFollower:
             if verdict is Drain.WAIT:
                 break
             self._next(verdict, now)
-        for _ in range(LOOKS):
-            if not await self._look_at_path(now):
-                break
+        return budget
 
     async def _drained(self, head: Stream, now: datetime) -> Drain:
         """Whether its successor's turn has come."""
@@ -164,6 +170,7 @@ class FileFollower:
     def _next(self, verdict: Drain, now: datetime) -> None:
         head = self._streams.popleft()
         self._passed.append(head)
+        self._log.done.append(head.place())
         if verdict is Drain.DONE:
             self._late.append((head, max(now, (head.moved_at or now) + decide.GRACE)))
         else:
@@ -193,7 +200,7 @@ class FileFollower:
     # Whether the path still names the file.
 
     async def _look_at_path(self, now: datetime) -> bool:
-        """True where it must be looked at once more: the held file turned out to have been written anew."""
+        """True where there is more to read at once: the held file was written anew, or had nothing in it when it went."""
         tip = self._streams[-1]
         if len(self._streams) >= STREAMS:
             return False
@@ -201,6 +208,9 @@ class FileFollower:
             tip.size = await tip.held.size()
         if len(self._streams) == 1 and tip.offset < tip.size:
             return False  # what is held cannot be lost: first things first
+        if not tip.offset and len(tip.prefix) < min(tip.size, PREFIX):
+            # Its turn has not come. Should it be truncated before, at least that must be known.
+            await tip.reread_beginning()
         try:
             path = await self._host.stat(self._path)
         except LogUnreadableError as error:
@@ -216,17 +226,18 @@ class FileFollower:
             )
         )  # fmt: skip
         if move is not Move.KEEP:
-            return await self._compare(tip, move, now) is Verdict.REWRITTEN
-        self._found()
+            return await self._compare(tip, move, now) is Verdict.REWRITTEN or tip.ended
+        self._report.found()
         if path != tip.seen and tip.short_at is None:
             tip.seen, tip.changed_at = path, now
-            tip.since = max(tip.since, path.mtime)
+            if len(self._streams) == 1:
+                tip.since = max(tip.since, path.mtime)
         return False
 
     async def _look_without_path(self, tip: Stream, now: datetime) -> None:
         self._miss()
         # The last chance to see that it was written anew with the same size: a rotated file is not looked at again.
-        if self._misses == 1 and not await is_same(tip.held, tip.place()):
+        if self._report.misses == 1 and not await is_same(tip.held, tip.place()):
             await self._rewritten(tip, now)
 
     async def _compare(self, tip: Stream, move: Move, now: datetime) -> Verdict | None:
@@ -247,7 +258,7 @@ class FileFollower:
             tip.handle, tip.inode, tip.seen = opened.handle, opened.stat.inode, opened.stat
             tip.changed_at = None if move is Move.SETTLE else now
         elif verdict is Verdict.REPLACED:
-            found = await succession.replaced(self._host, self._path, tip, opened, now)
+            found = await succession.replaced(self._log, tip, opened, now)
             tip.moved_at, tip.quiet, tip.grew_at = now, 0, now
             tip.ended = not place.prefix_length
             if found.instead is not None:
@@ -278,10 +289,11 @@ class FileFollower:
             self._report.gap(stream.generation, stream.offset, None, "it was truncated after it had lost its name")
             self._next(Drain.DONE, now)
             return
-        found = await succession.rewritten(self._host, self._path, stream, now)
+        found = await succession.rewritten(self._log, stream, now)
         stream.handle = None
         self._streams.pop()
         self._passed.append(stream)
+        self._log.done.append(stream.place())
         first = not self._streams
         self._line_up(found)
         if not found.rest:
@@ -329,7 +341,9 @@ class FileFollower:
 
     async def _return(self, place: Place, opened: Opened | None, now: datetime) -> None:
         """The path does not name the file that was read: go on in that one, if it is found, or say that it is lost."""
-        found = await succession.returned(self._host, self._path, place, opened, window=self._window, now=now)
+        found = await succession.returned(
+            self._log, place, opened, window=self._window, used=self._report.generation, now=now
+        )
         if not found.streams:
             return
         self._line_up(found)
@@ -354,30 +368,21 @@ class FileFollower:
         if opened is None:
             self._miss()
         else:
-            self._found()
+            self._report.found()
         return opened
 
     def _miss(self) -> None:
-        self._misses += 1
-        if not self._streams:
-            self._absent = self._absent or self._place is None
-        # Between the two steps of a rotation the path names nothing for a moment.
-        if not self._streams or self._misses > 1:
-            self._report.stand(LogState.MISSING, f"no file {self._path}: waiting until there is one")
+        self._absent = self._absent or (self._place is None and not self._streams)
+        self._report.missing(self._path, held=bool(self._streams))
 
-    def _found(self) -> None:
-        self._misses = 0
-        self._report.stand(LogState.LIVE, "followed")
-
-    def _here(self) -> Place | None:
-        return self._streams[0].place() if self._streams else self._place
-
-    def _here_old(self) -> int:
-        return self._streams[0].old_until if self._streams else self._old_until
+    def _here(self) -> tuple[Place | None, int]:
+        if self._streams:
+            return self._streams[0].place(), self._streams[0].old_until
+        return self._place, self._old_until
 
     def _drop(self) -> None:
         """Let every handle go; the next poll finds the file again by what was read of it."""
-        self._place, self._old_until = self._here(), self._here_old()
+        self._place, self._old_until = self._here()
         if self._streams:
             self._passed.append(self._streams[0])
         for stream in (*self._streams, *(late for late, _ in self._late)):

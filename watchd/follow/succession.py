@@ -5,6 +5,7 @@ Each function gives all files that it opened to its caller, or closes them where
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,8 +22,19 @@ TRUNCATED = "the log was truncated in place"
 REPLACED = "the log was replaced: its path names another file"
 AWAY = "the log was truncated or replaced while nobody looked"
 
+DONE = 16
+"""finished files that are known again"""
 
 Beside = tuple[Sibling, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """Where the log is, and the ends of files that were read: none of them comes again, whatever it is called now."""
+
+    host: LogHost
+    path: str
+    done: deque[Place] = field(default_factory=lambda: deque(maxlen=DONE))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +53,7 @@ class Succession:
     instead: LogHandle | None = None
 
 
-async def replaced(host: LogHost, path: str, held: Stream, opened: Opened, now: datetime) -> Succession:
+async def replaced(log: Log, held: Stream, opened: Opened, now: datetime) -> Succession:
     """After `held`, which lost its name: files that came and went, then the one that was opened at the path.
 
     Of a file that was deleted nothing tells what came after it: then the one at the path comes next.
@@ -49,34 +61,34 @@ async def replaced(host: LogHost, path: str, held: Stream, opened: Opened, now: 
 
     async def once(beside: Beside, opening: _Opening) -> Succession:
         # Asked in this order: what is written to the held file meanwhile cannot make it look like one that is new.
-        known = await search.where(host, beside, await _present(held.held), held.inode)
+        known = await search.where(log.host, beside, await _present(held.held), held.inode)
         between = rotation.after(known, beside, held.since) if known else ()
-        between = await _before(host, between, opened.handle, opened.stat.inode)
-        found = await _whole(host, between, held.generation, opening, now)
+        between = await _before(log, between, opened.handle, opened.stat.inode)
+        found = await _whole(log.host, between, held.generation, opening, now)
         last = await at_path(opened, held.generation + len(between) + 1, 0, REPLACED, now)
         last.since = _newest(between, last.since)
         found.streams.append(last)
         if known is not None and (known.stat.size > held.size or known.stat.inode != held.inode):
             # An editor, or a writer that copies, had put this file in the place of the held one before it was renamed.
-            found.instead = await host.open_log(known.path)
+            found.instead = await log.host.open_log(known.path)
             opening.handles.append(found.instead)
         return found
 
-    return await _steady(host, path, once, opened)
+    return await _steady(log, once, opened)
 
 
-async def rewritten(host: LogHost, path: str, held: Stream, now: datetime) -> Succession:
+async def rewritten(log: Log, held: Stream, now: datetime) -> Succession:
     """After `held`, whose text is gone: the rest in a copy, copies made after that one, then the file from 0."""
     place, since = held.place(), held.since
 
     async def once(beside: Beside, opening: _Opening) -> Succession:
         recent = (sibling for sibling in rotation.oldest_first(beside) if sibling.stat.mtime >= since)
-        copy = await search.find(host, recent, place, now)
+        copy = await search.find(log.host, recent, place, now)
         between: Beside = ()
         if copy is not None:
             opening.handles.append(copy[1].held)
-            between = await _before(host, rotation.after(copy[0], beside, since), held.held, held.inode)
-        found = await _whole(host, between, held.generation, opening, now)
+            between = await _before(log, rotation.after(copy[0], beside, since), held.held, held.inode)
+        found = await _whole(log.host, between, held.generation, opening, now)
         if copy is not None:
             rest = copy[1]
             rest.old_until, rest.ended, rest.moved_at = held.old_until, True, now
@@ -87,33 +99,35 @@ async def rewritten(host: LogHost, path: str, held: Stream, now: datetime) -> Su
         found.streams.append(anew)
         return found
 
-    return await _steady(host, path, once, None)
+    return await _steady(log, once, None)
 
 
 async def returned(
-    host: LogHost, path: str, place: Place, opened: Opened | None, *, window: int, now: datetime
+    log: Log, place: Place, opened: Opened | None, *, window: int, used: int, now: datetime
 ) -> Succession:
     """After a time in which nobody looked: the file of `place`, those that came and went, the one at the path.
 
-    Where the first of these is found nowhere, the last begins at most `window` bytes before its end.
+    Where the first of these is found nowhere, the last begins at most `window` bytes before its end. No generation up to
+    `used` is given to another file.
     """
+    given = max(used, place.generation)
 
     async def once(beside: Beside, opening: _Opening) -> Succession:
-        known = await search.find(host, reversed(rotation.oldest_first(beside)), place, now)
+        known = await search.find(log.host, reversed(rotation.oldest_first(beside)), place, now)
         between: Beside = ()
         if known is not None:
             opening.handles.append(known[1].held)
-            between = rotation.after(known[0], beside, known[0].stat.mtime)
+            between = await _unread(log, rotation.after(known[0], beside, known[0].stat.mtime))
             if opened is not None:
-                between = await _before(host, between, opened.handle, opened.stat.inode)
-        found = await _whole(host, between, place.generation, opening, now)
+                between = await _before(log, between, opened.handle, opened.stat.inode)
+        found = await _whole(log.host, between, given, opening, now)
         if known is not None:
             known[1].moved_at = now
             found.streams.insert(0, known[1])
             found.rest = True
         if opened is not None:
             start = 0 if known else decide.first_offset(await opened.handle.size(), window)
-            generation = place.generation + len(between) + 1
+            generation = given + len(between) + 1
             last = await at_path(opened, generation, start, REPLACED if known else AWAY, now)
             last.since = _newest(between, last.since)
             found.streams.append(last)
@@ -122,19 +136,19 @@ async def returned(
             found.streams[-1].moved_at, found.streams[-1].ended = None, False
         return found
 
-    return await _steady(host, path, once, opened)
+    return await _steady(log, once, opened)
 
 
 async def _steady(
-    host: LogHost, path: str, once: Callable[[Beside, _Opening], Awaitable[Succession]], opened: Opened | None
+    log: Log, once: Callable[[Beside, _Opening], Awaitable[Succession]], opened: Opened | None
 ) -> Succession:
     """What `once` makes of the files beside the log, when these are the same before and after: names move meanwhile."""
     async with _Opening(*([opened.handle] if opened else [])) as kept:
         for last in (False, False, True):
-            beside = await search.siblings(host, path)
+            beside = await search.siblings(log.host, log.path)
             async with _Opening() as opening:
                 found = await once(beside, opening)
-                if last or await search.siblings(host, path) == beside:
+                if last or await search.siblings(log.host, log.path) == beside:
                     return found
                 await opening.close()
     raise AssertionError(kept)
@@ -153,12 +167,19 @@ def _newest(siblings: Beside, since: int) -> int:
     return max([since, *(sibling.stat.mtime for sibling in siblings)])
 
 
-async def _before(host: LogHost, siblings: Beside, handle: LogHandle, inode: tuple[int, int] | None) -> Beside:
-    """Those before the open file: it may have lost its name since it was opened, and stand among them."""
+async def _before(log: Log, siblings: Beside, handle: LogHandle, inode: tuple[int, int] | None) -> Beside:
+    """The unread ones before the open file: it may have lost its name since it was opened, and stand among them."""
     if not siblings:
         return ()
-    itself = await search.where(host, siblings, await _present(handle), inode)
-    return siblings[: siblings.index(itself)] if itself else siblings
+    itself = await search.where(log.host, siblings, await _present(handle), inode)
+    return await _unread(log, siblings[: siblings.index(itself)] if itself else siblings)
+
+
+async def _unread(log: Log, siblings: Beside) -> Beside:
+    for place in log.done if siblings else ():
+        known = await search.where(log.host, siblings, place, None)
+        siblings = tuple(sibling for sibling in siblings if sibling is not known)
+    return siblings
 
 
 async def _present(handle: LogHandle) -> Place:

@@ -20,6 +20,7 @@ LADDER: tuple[Step, ...] = (
     Step(name="context", rung="context", ask=context.founding, after=("window",)),
     Step(name="traceback", rung="traceback", ask=traceback.read, after=("window",)),
     Step(name="source", rung="source", ask=source.read, show=source.show, after=("traceback",)),
+    Step(name="parser", rung="source", ask=source.parser, show=source.show, after=("traceback", "launch")),
     Step(name="launch", rung="launch", ask=launch.read, show=launch.show, after=("window",)),
     Step(name="machine", rung="machine", ask=machine.read, show=machine.show, lane="machine", limit_s=MACHINE_S),
 )

@@ -101,6 +101,7 @@ from watchd.model.question import (
     ReadSource,
     Reply,
 )
+from watchd.model.signature import Role, Signature
 from watchd.model.stream import ByteStream, Dialer
 from watchd.model.target import (
     RUNGS,
@@ -124,8 +125,8 @@ __all__ = [
     "Diagnosis",
     "Dialer",
     "Disk",
-    "Event",
     "Edit",
+    "Event",
     "Evidence",
     "Finding",
     "Fix",
@@ -181,11 +182,13 @@ __all__ = [
     "ReadSource",
     "Relaunch",
     "Reply",
+    "Role",
     "Root",
     "Run",
     "RunnerUp",
     "Scope",
     "Severity",
+    "Signature",
     "SourceExcerpt",
     "SourceFile",
     "SourceFiles",

@@ -77,6 +77,7 @@ class Run:
     complete        False where the beginning of the run lies before what was read
     earlier         True where runs before this one lie in the same file
     knobs           what this engine calls the things that advice may speak of: `memory_share` -> its flag
+    arguments       files below a packages' folder in which this engine defines its flags
     """
 
     lines: tuple[Line, ...]
@@ -86,6 +87,7 @@ class Run:
     complete: bool = True
     earlier: bool = False
     knobs: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
 
     @property
     def begin(self) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from watchd.model.signature import Signature
+
 RUNGS = ("broad", "context", "traceback", "source", "launch", "machine", "stack")
 """The rungs of the ladder, from broad to narrow, as they are named in configuration and evidence."""
 
@@ -52,6 +54,7 @@ class Target:
     rungs           which rungs a climb may use
     climb_budget_s  seconds that one climb may take
     source_roots    folders from which source may be read; empty means the rule of the ladder
+    signatures      the user's own, asked before those of watchd
     """
 
     name: str
@@ -64,3 +67,4 @@ class Target:
     rungs: tuple[str, ...] = RUNGS
     climb_budget_s: float = 30.0
     source_roots: tuple[str, ...] = ()
+    signatures: tuple[Signature, ...] = field(default=(), repr=False)

@@ -49,3 +49,27 @@ def _repeat(runs: list[str], quantifier: str) -> None:
     if quantifier[0] in "*?" or quantifier.startswith(("{0", "{,")):
         runs[-1] = runs[-1][:-1]
     runs.append("")
+
+
+def nested(pattern: str) -> bool:
+    """Whether a repetition without bound stands inside another one: on hostile text such a search may never end."""
+    inside = [False]
+    closed = False
+    for token in _TOKEN.finditer(pattern):
+        kind, text = token.lastgroup, token[0]
+        if kind == "many":
+            unbounded = text[0] in "*+" or bool(re.match(r"\{\d*,\}", text))
+            if unbounded and closed:
+                return True
+            inside[-1] = inside[-1] or unbounded
+        elif kind == "group":
+            inside.append(False)
+        was = closed
+        closed = False
+        if kind == "close" and len(inside) > 1:
+            closed = inside.pop()
+            inside[-1] = inside[-1] or closed
+        elif kind == "many" and was:
+            # A group that repeats a bounded number of times is looked into once more: (a+){3}+
+            closed = True
+    return False
