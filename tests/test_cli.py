@@ -195,3 +195,69 @@ class TestOverSsh:
         said = watchd("diagnose", f"gpu:{log}", "--health", "http://127.0.0.1:1/health", "--json", home=home)
         health = json.loads(said.stdout)["health"]
         assert (health["state"], health["samples"][0]["result"]) == ("down", "down")
+
+
+OWN = """
+[[signature]]
+name = "licence-server-away"
+cause = "network"
+patterns = ["^licence: no seat from"]
+says = "no seat"
+advice = ["Ask it."]
+matches = ["licence: no seat from lic-1"]
+misses = ["licence: seat taken"]
+"""
+
+
+def test_signatures_are_listed_with_cause_family_and_samples(tmp_path: Path) -> None:
+    said = watchd("signatures", "list", home=tmp_path)
+    assert said.stdout.splitlines()[0].split() == ["NAME", "CAUSE", "ROLE", "FAMILY", "SAMPLES"]
+    assert any(line.split()[:4] == ["killed", "process_killed", "echo", "process"] for line in said.stdout.splitlines())
+    rows = json.loads(watchd("signatures", "list", "--json", home=tmp_path).stdout)
+    assert all(row["matches"] and row["misses"] for row in rows)
+
+
+def test_a_file_of_signatures_is_tried_on_its_samples(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(OWN)
+    said = watchd("signatures", "test", str(file))
+    assert said.returncode == 0
+    assert "licence-server-away: 1+1 samples" in said.stdout
+    file.write_text(OWN.replace('misses = ["licence: seat taken"]', 'misses = ["licence: no seat from x"]'))
+    said = watchd("signatures", "test", str(file))
+    assert said.returncode == 78
+    assert f"{file}:2: signature 'licence-server-away': it matches what it must miss" in said.stderr
+
+
+def test_signatures_are_tried_on_a_log_line_by_line(tmp_path: Path) -> None:
+    log, file = tmp_path / "server.log", tmp_path / "own.toml"
+    log.write_text("fine\n[2026-12-01 10:00:00] licence: no seat from lic-1\x1b[2J\nKilled\n")
+    file.write_text(OWN)
+    said = watchd("signatures", "test", str(file), str(log))
+    assert said.stdout == "line 2: licence-server-away (network, root): licence: no seat from lic-1\n"
+    assert watchd("signatures", "test", str(log), home=tmp_path).stdout.startswith("line 3: killed (")
+
+
+def test_check_and_run_tell_broken_signatures(tmp_path: Path) -> None:
+    folder = tmp_path / "signatures.d"
+    folder.mkdir()
+    (folder / "own.toml").write_text(OWN.replace("network", "hunger"))
+    config = tmp_path / "watchd.toml"
+    config.write_text(f'[defaults]\nsignatures = "{folder}"\n')
+    for command in ("check", "run"):
+        said = watchd(command, "-c", str(config))
+        assert said.returncode == 78
+        assert f"{folder}/own.toml:2: signature 'licence-server-away': cause 'hunger' is none of" in said.stderr
+    (row,) = json.loads(watchd("check", "--json", "-c", str(config)).stdout)
+    assert (row["file"], row["line"]) == (f"{folder}/own.toml", 2)
+
+
+def test_explain_says_how_the_judgement_came_about(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text('Traceback (most recent call last):\n  File "/a.py", line 1, in <module>\nKeyError: 1\n')
+    said = watchd("diagnose", str(log), "--health", "down", "--explain", home=tmp_path)
+    assert "DECIDES" in said.stdout
+    assert "line 3: unhandled_exception" in said.stdout
+    said = watchd("diagnose", str(log), "--health", "down", "--explain", "--json", home=tmp_path)
+    assert json.loads(said.stdout)["cause"] == "unhandled_exception"
+    assert "DECIDES" in said.stderr

@@ -243,3 +243,72 @@ def test_the_gate_lets_every_fatal_line_pass() -> None:
         "Received sigquit from a child process. It usually means the child failed.",
     ):
         assert any(needle in line.encode() for needle in reading.needles("sglang"))
+
+
+def test_a_last_line_that_never_gets_its_end_is_read_all_the_same() -> None:
+    """Whoever dies while it writes leaves no newline behind."""
+    _, triggers = run(Log().block(CRASH.rstrip("\n")), *(Tick(at=at(second / 4)) for second in range(12)))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+    assert triggers[0].at <= at(2.5)
+
+
+def test_a_fatal_last_line_without_its_end_is_told_once() -> None:
+    log = Log()
+    line = "[2026-01-05 10:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):"
+    events = (log.block(line), *(Tick(at=at(second)) for second in range(5)))
+    _, triggers = run(*events, engine="sglang")
+    assert kinds(triggers) == [TriggerKind.FATAL_LINE]
+
+
+def test_a_line_that_is_written_in_two_pieces_is_one_line() -> None:
+    """A pause in the midst of an exception line makes it neither two nor none."""
+    log = Log()
+    first, second = CRASH[:-9], CRASH[-9:]
+    events = (log.block(first), Tick(at=at(1.5)), log.block(second, 1.6), Tick(at=at(1.7)), Tick(at=at(4)))
+    state, triggers = run(*events)
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+    assert detect.committed(state) == (0, log.offset)
+
+
+def test_an_unfinished_old_line_raises_no_alarm() -> None:
+    _, triggers = run(Log().block(CRASH.rstrip("\n"), old=True), Tick(at=at(2)), Tick(at=at(9)))
+    assert triggers == []
+
+
+def test_a_log_that_begins_anew_behind_an_unfinished_line_had_a_crash() -> None:
+    _, triggers = run(Log().block(CRASH.rstrip("\n")), Relaunch(generation=1, reason="truncated", at=at(0.2)))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+
+
+@pytest.mark.parametrize("size", [40, 3000])
+def test_a_traceback_behind_hours_of_progress_on_one_line_is_seen(size: int) -> None:
+    """A progress bar returns to the beginning of its line; the traceback follows it without a newline."""
+    log = Log()
+    bars = [log.block("".join(f"\r {n}/5000 [00:10<01:00, 12.3it/s]" for n in range(40))) for _ in range(size // 40)]
+    _, triggers = run(*bars, log.block("\r" + CRASH), Tick(at=at(3)))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+
+
+def test_lines_that_end_like_those_of_windows_are_lines() -> None:
+    _, triggers = run(Log().block(CRASH.replace("\n", "\r\n")), Tick(at=at(3)))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+
+
+def test_a_clock_that_is_set_back_delays_a_crash_and_does_not_hide_it() -> None:
+    _, triggers = run(Log().block(CRASH, 3600), *(Tick(at=at(second)) for second in range(4)))
+    assert kinds(triggers) == [TriggerKind.TRACEBACK]
+
+
+def test_a_server_that_was_told_to_stop_and_did_not_is_watched_as_before() -> None:
+    line = "[2026-01-05 10:00:00] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
+    state, _ = run(process(SERVER), Log().block(line), Tick(at=at(3600)), engine="sglang")
+    assert not state.stopping
+    assert not detect.curious(state, at(3600))
+
+
+def test_a_watch_that_is_taken_up_goes_on_at_its_place() -> None:
+    state = detect.begin(None, CHECK, SERVER, (7, 100))
+    assert detect.committed(state) == (7, 100)
+    state, trigger = detect.step(state, process(None, 1))
+    assert trigger is not None
+    assert trigger.generation == 7

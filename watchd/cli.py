@@ -74,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print the mistakes as JSON")
     check.set_defaults(command=_check)
 
-    _signatures_parser(commands.add_parser("signatures", help="what watchd recognises in a log, and your own signatures"))
+    _signatures_parser(
+        commands.add_parser("signatures", help="what watchd recognises in a log, and your own signatures")
+    )
 
     schema = commands.add_parser("schema", help="print a JSON Schema")
     schema.add_argument("which", choices=("incident", "config"))

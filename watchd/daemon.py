@@ -34,6 +34,7 @@ from watchd.watch.link import Link
 from watchd.watch.target import Means, Observer, Watch
 
 READY_LIMIT_S = 30.0
+END_S = 2.0
 DRAIN_S = 10.0
 STATUS_S = 10.0
 
@@ -90,22 +91,32 @@ async def serve(
             tasks = [group.create_task(box.run(), name="outbox"), group.create_task(desk.keep_places())]
             tasks += [group.create_task(_hold(link), name=f"link {link.name}") for link in links.values()]
             tasks += [group.create_task(_keep(watch), name=f"watch {watch.name}") for watch in watches]
-            group.create_task(_report(watches, stop))
+            tasks.append(group.create_task(_report(watches, stop), name="report"))
             await stop.wait()
             systemd.notify("STOPPING=1", "STATUS=stopping")
-            await _wind_down(hosts, desk, box, tasks)
+            await _wind_down(hosts, watches, desk, box, tasks)
     finally:
         await client.close()
         await ledger.close()
 
 
-async def _wind_down(hosts: Mapping[str, SshHost], desk: Desk, box: Outbox, tasks: list[asyncio.Task[None]]) -> None:
+async def _wind_down(
+    hosts: Mapping[str, SshHost],
+    watches: Sequence[Watch],
+    desk: Desk,
+    box: Outbox,
+    tasks: list[asyncio.Task[None]],
+) -> None:
     outbox, *rest = tasks
     for task in rest:
         task.cancel()
-    await asyncio.wait(rest, timeout=5)
+    await asyncio.wait(rest, timeout=END_S)
     for host in hosts.values():
         await host.close()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            for watch in watches:
+                await watch.settle()
     await desk.flush()
     await box.drain(DRAIN_S)
     outbox.cancel()

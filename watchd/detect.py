@@ -28,14 +28,17 @@ from watchd.model import (
     Trigger,
     TriggerKind,
 )
-from watchd.parse import lines
+from watchd.parse import lines, pieces
+from watchd.parse.pieces import LINE_LIMIT
 
 SILENCE = timedelta(seconds=2)
 """how long a top-level traceback may stand without a line of work before it counts as a crash"""
 WITHIN = timedelta(seconds=10)
 """how long after it the other witnesses are asked each second"""
-LINE_LIMIT = 64 * 1024
-"""bytes of one line that are looked at; of a longer one the rest flows by"""
+GOODBYE = timedelta(minutes=10)
+"""how long a server that said that it was asked to stop is expected to go"""
+UNFINISHED = timedelta(seconds=1)
+"""how long a last line without its end may stand still before it is read as it is"""
 
 GENERIC = "generic"
 _OPEN_LIMIT = 32
@@ -88,12 +91,13 @@ class State:
 
     run         counts launches as they are seen: by the log, by its banners, by the process list
     tail        the incomplete last line, at most LINE_LIMIT bytes; it begins at `tail_offset`
+    tail_at     when it last grew; None where it was read as it is, or is old
     position    byte offset up to which the log was taken
     began       the present run lies behind this offset: an earlier process was gone by then
     turned      offset at which the latest change of run was seen
     gone        its process was seen to end, and no other has been seen since
     old         old text was met and not yet judged
-    stopping    the run said that it was asked to stop
+    stopping    the run said that it was asked to stop, at `stopping_at`
     attentive   every line is looked at, for a line of work may end an incident
     """
 
@@ -105,6 +109,7 @@ class State:
     generation: int = 0
     tail: bytes = b""
     tail_offset: int = 0
+    tail_at: datetime | None = None
     position: int = 0
     began: int = 0
     turned: int = 0
@@ -114,13 +119,23 @@ class State:
     gone: bool = False
     old: bool = False
     stopping: bool = False
+    stopping_at: datetime | None = None
     worked_at: datetime | None = None
     attentive: bool = False
 
 
-def begin(engine: str | None, check: HealthCheck | None, process: Process | None = None) -> State:
-    """The state before anything was seen; `process` is the one that lived when watchd last looked."""
+def begin(
+    engine: str | None,
+    check: HealthCheck | None,
+    process: Process | None = None,
+    place: tuple[int, int] | None = None,
+) -> State:
+    """The state before anything was seen; of an earlier watchd: `process` lived then, the log was read up to `place`."""
+    generation, offset = place or (0, 0)
     return State(
+        generation=generation,
+        position=offset,
+        tail_offset=offset,
         engine=engine or GENERIC,
         named=engine is not None,
         health=Standing(),
@@ -163,9 +178,13 @@ def step(state: State, event: Event) -> tuple[State, Trigger | None]:
 
 
 def _relaunch(state: State, event: Relaunch) -> tuple[State, Trigger | None]:
+    if state.tail_at is not None:
+        # The last line of the file that was replaced will not get its end.
+        state, _ = _unfinished(state, event.at)
     trigger = _speak(state, TriggerKind.TRACEBACK, "and the log began anew", event.at) if state.suspicion else None
     fresh = replace(
         state, run=state.run + 1, generation=event.generation, tail=b"", tail_offset=0, position=0, began=0, turned=0,
+        tail_at=None,
         reading=(), suspicion=None, stopping=False, health=health.relaunched(state.health),
     )  # fmt: skip
     return fresh, trigger
@@ -178,29 +197,19 @@ def _block(state: State, block: Block) -> tuple[State, Trigger | None]:
             state, generation=block.generation, tail=b"", tail_offset=block.offset, position=block.offset, reading=()
         )
     trigger: Trigger | None = None
-    whole, tail = _cut(state, block)
+    whole, tail = pieces.cut((state.tail_offset, state.tail), block.offset, block.data)
     if whole:
         state = _recognise(state, whole)
         if not block.old and _matters(state, whole):
             state, trigger = _lines(state, whole, at=block.at)
         tail_offset = block.offset + len(block.data) - len(tail)
     else:
-        tail, tail_offset = (state.tail + tail)[:LINE_LIMIT], state.tail_offset
-    state = replace(state, tail=tail[:LINE_LIMIT], tail_offset=tail_offset, old=state.old or block.old)
+        tail, tail_offset = state.tail + tail, state.tail_offset
+    tail_at = block.at if tail and not block.old else None
+    state = replace(
+        state, tail=pieces.shown(tail), tail_offset=tail_offset, tail_at=tail_at, old=state.old or block.old
+    )  # fmt: skip
     return replace(state, position=block.offset + len(block.data)), trigger
-
-
-def _cut(state: State, block: Block) -> tuple[tuple[tuple[int, bytes], ...], bytes]:
-    """The lines that end in this block, each with its offset and without its end, and what follows the last of them."""
-    first, *rest = block.data.split(b"\n")
-    if not rest:
-        return (), first
-    found = [(state.tail_offset, state.tail + first)]
-    offset = block.offset + len(first) + 1
-    for line in rest[:-1]:
-        found.append((offset, line))
-        offset += len(line) + 1
-    return tuple(found), rest[-1]
 
 
 def _recognise(state: State, whole: tuple[tuple[int, bytes], ...]) -> State:
@@ -221,7 +230,7 @@ def _matters(state: State, whole: tuple[tuple[int, bytes], ...]) -> bool:
 def _lines(state: State, whole: tuple[tuple[int, bytes], ...], at: datetime) -> tuple[State, Trigger | None]:
     first: Trigger | None = None
     for offset, raw in whole:
-        text = raw[:LINE_LIMIT].decode("utf-8", "replace").rstrip("\r")
+        text = pieces.shown(raw.rstrip(b"\r")).decode("utf-8", "replace")
         state, trigger = _line(state, offset, text, at)
         first = first or trigger
     return state, first
@@ -238,21 +247,22 @@ def _line(state: State, offset: int, text: str, at: datetime) -> tuple[State, Tr
         standing = health.relaunched(state.health)
         state = replace(state, run=state.run + 1, turned=offset, stopping=False, health=standing)
     if MarkKind.STOPPING in kinds:
-        state = replace(state, stopping=True)
+        state = replace(state, stopping=True, stopping_at=at)
     if MarkKind.WORK in kinds:
         past = state.suspicion is not None and offset > state.suspicion.offset
         state = replace(state, suspicion=None if past else state.suspicion, worked_at=at)
-    if MarkKind.FATAL in kinds:
-        summary = words.body.strip()[:_EXCERPT]
-        return state, Trigger(
-            kind=TriggerKind.FATAL_LINE,
-            summary=summary,
-            at=at,
-            generation=state.generation,
-            offset=offset,
-            begin=state.began,
-        )
-    return state, None
+    return state, _fatal(state, offset, words.body, at) if MarkKind.FATAL in kinds else None
+
+
+def _fatal(state: State, offset: int, body: str, at: datetime) -> Trigger:
+    return Trigger(
+        kind=TriggerKind.FATAL_LINE,
+        summary=body.strip()[:_EXCERPT],
+        at=at,
+        generation=state.generation,
+        offset=offset,
+        begin=state.began,
+    )
 
 
 def _read_traceback(state: State, offset: int, words: lines.Words, at: datetime) -> State:
@@ -330,9 +340,37 @@ def _another(state: State) -> State:
 
 
 def _tick(state: State, now: datetime) -> tuple[State, Trigger | None]:
+    state = _in_time(state, now)
+    if state.tail_at is not None and now - state.tail_at >= UNFINISHED:
+        state, trigger = _unfinished(state, state.tail_at)
+        if trigger:
+            return state, trigger
     if state.suspicion and now - state.suspicion.at >= SILENCE:
         return _settle(state, "and no line of work after it", now)
     return state, None
+
+
+def _in_time(state: State, now: datetime) -> State:
+    """What is measured by the clock, where that was set back; and a goodbye that came to nothing is forgotten."""
+    if state.suspicion and now < state.suspicion.at:
+        state = replace(state, suspicion=replace(state.suspicion, at=now))
+    if state.tail_at is not None and now < state.tail_at:
+        state = replace(state, tail_at=now)
+    if state.stopping_at is not None and not timedelta() <= now - state.stopping_at <= GOODBYE:
+        return replace(state, stopping=False, stopping_at=None)
+    return state
+
+
+def _unfinished(state: State, at: datetime) -> tuple[State, Trigger | None]:
+    """Read the last line as it is: whoever dies while it writes leaves no end behind it."""
+    state = replace(state, tail_at=None)
+    text = pieces.shown(state.tail.rstrip(b"\r")).decode("utf-8", "replace")
+    kinds = engines.mark(text, state.engine)
+    if MarkKind.QUOTED in kinds:
+        return state, None
+    words = lines.split(text)
+    state = _read_traceback(state, state.tail_offset, words, at)
+    return state, _fatal(state, state.tail_offset, words.body, at) if MarkKind.FATAL in kinds else None
 
 
 def _settle(state: State, why: str, at: datetime) -> tuple[State, Trigger]:

@@ -65,7 +65,8 @@ class SignaturesError(SettingsError):
         self.path = next(iter(self.files), "")
         self.mistakes = tuple(mistake for mistakes in self.files.values() for mistake in mistakes)
         WatchdError.__init__(
-            self, "\n".join(f"{path}:{m.line}: {m.key}: {m.reason}" for path, found in self.files.items() for m in found)
+            self,
+            "\n".join(f"{path}:{m.line}: {m.key}: {m.reason}" for path, found in self.files.items() for m in found),
         )
 
 

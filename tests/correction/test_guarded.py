@@ -75,9 +75,7 @@ def corrected(check: str, launch: str, failing: str, *, quoted: str | None = Non
     ]
     argv = tuple(shlex.split(launch))
     return guarded.fix(
-        guarded.Crash(
-            texts={PATH: text}, frames=frames, message=message, launch=argv, running=argv, settings={}
-        )
+        guarded.Crash(texts={PATH: text}, frames=frames, message=message, launch=argv, running=argv, settings={})
     )
 
 
@@ -232,9 +230,7 @@ def test_where_the_message_asks_for_what_the_condition_forbids_the_source_decide
 def check(self):
     assert not self.no_reuse, "the tier needs --disable-reuse"
 """
-    fix = corrected(
-        check, "app --model /m --disable-reuse", "assert not", message="the tier needs --disable-reuse"
-    )
+    fix = corrected(check, "app --model /m --disable-reuse", "assert not", message="the tier needs --disable-reuse")
     assert edits(fix) == [("drop", "--disable-reuse", None, "proven")]
     assert fix is not None
     assert "the source decides" in " ".join(fix.notes)

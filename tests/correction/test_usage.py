@@ -7,10 +7,10 @@ import pytest
 from watchd.correction import near, usage
 from watchd.model import Fix
 
-USAGE = (
-    "usage: app [-h] --weights DIR [--dtype {auto,half,float8}] [--num-draft-tokens N] [--host HOST]\n"
-    "           [--enable-autotune] [--http_port HTTP_PORT] [--offset N]"
-).split("\n")
+USAGE = [
+    "usage: app [-h] --weights DIR [--dtype {auto,half,float8}] [--num-draft-tokens N] [--host HOST]",
+    "           [--enable-autotune] [--http_port HTTP_PORT] [--offset N]",
+]
 
 
 def fixed(error: str, *argv: str, texts: dict[str, str] | None = None) -> Fix | None:

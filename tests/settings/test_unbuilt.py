@@ -23,9 +23,7 @@ TARGET = '[[targets]]\nname = "t"\nhost = "h"\nlog = "/l"\n'
         ('[defaults]\nfollow = "push"', 2, "defaults.follow"),
         ('[defaults]\nflapping = "4 in 10m"', 2, "defaults.flapping"),
         ('[defaults]\nremind_every = "4h"', 2, "defaults.remind_every"),
-        ('[defaults]\nsignatures = "/etc/watchd/signatures.d"', 2, "defaults.signatures"),
         (TARGET + 'follow = "tail"', 5, "targets[0].follow"),
-        (TARGET + 'signatures = "/s"', 5, "targets[0].signatures"),
         (TARGET.replace("/l", "/l*.log"), 4, "targets[0].log"),
         (TARGET.replace("/l", "/l[0-9]"), 4, "targets[0].log"),
         (TARGET.replace("/l", "journal:vllm@0.service"), 4, "targets[0].log"),
@@ -57,6 +55,7 @@ def test_a_file_that_asks_only_for_what_is_there_can_be_run(write: Write) -> Non
     rungs = ["broad", "context", "traceback", "source", "launch", "machine", "stack"]
     remind_every = ""
     flapping = ""
+    signatures = "/etc/watchd/signatures.d"
     [hosts.h]
     address = "127.0.0.1"
     via = "b"

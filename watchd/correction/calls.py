@@ -43,11 +43,12 @@ class Calls:
         self.body = body
         self.arguments = arguments
         self._namespace: Obj | None = None
+        self.given: frozenset[str] = frozenset()
 
     def namespace(self) -> Obj:
         """What parsing the command line gives; one object, however often it is parsed."""
         if self._namespace is None:
-            self._namespace = self.world.add(Obj(attrs=self.arguments(), arguments=True))
+            self._namespace = self.world.add(Obj(attrs=self.arguments(), arguments=True, given=self.given))
         return self._namespace
 
     def call(self, node: ast.Call, scope: Scope) -> Value:
@@ -253,7 +254,7 @@ class Calls:
         held = self.world.defaults.get(id(cls.node))
         if held is None:
             held = self.world.defaults[id(cls.node)] = {name: self.field_default(cls, name) for name in fields_of(cls)}
-        return self.world.add(Obj(cls=cls, arguments=True, attrs={**held, **self.namespace().attrs}))
+        return self.world.add(Obj(cls=cls, arguments=True, attrs={**held, **self.namespace().attrs}, given=self.given))
 
     def _by_name(self, names: list[str]) -> dict[str, Value]:
         held = self.namespace().attrs

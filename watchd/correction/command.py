@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,7 +51,7 @@ def read(words: Sequence[str], known: Known, settings: Mapping[str, Value] | Non
     """Read a command line; `settings` are values of a settings file that the program puts before its flags."""
     given: list[Given] = []
     strange: list[str] = []
-    at = 0
+    at = _begin(words)
     while at < len(words):
         word = words[at]
         if not _is_flag(word):
@@ -84,6 +85,23 @@ def read(words: Sequence[str], known: Known, settings: Mapping[str, Value] | Non
     return Command(
         words=tuple(words), given=tuple(given), strange=tuple(strange), values=_values(given, known, settings or {})
     )
+
+
+# /opt/env/bin/python3.11    python
+_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*")
+
+
+def _begin(words: Sequence[str]) -> int:
+    """Where the program's own arguments begin: behind Python's flags and the module or script that it runs."""
+    python = next((at for at, word in enumerate(words) if _PYTHON.fullmatch(word)), None)
+    if python is None:
+        return 0
+    for at in range(python + 1, len(words)):
+        if words[at] == "-m":
+            return at + 2
+        if not words[at].startswith("-"):
+            return at + 1
+    return python + 1
 
 
 def _values(given: Sequence[Given], known: Known, settings: Mapping[str, Value]) -> dict[str, Value]:

@@ -90,7 +90,13 @@ class Expressions:
             return Builtin(next((a.name for a in node.names if name == (a.asname or a.name.partition(".")[0])), name))
         if isinstance(node, ast.ImportFrom):
             return self._imported(name, node, depth)
-        return self.eval(node, Scope(module, {}))
+        if (module.path, name) in self.world.naming:
+            return UNKNOWN  # a name that is given what it stood for before
+        self.world.naming.add((module.path, name))
+        try:
+            return self.eval(node, Scope(module, {}))
+        finally:
+            self.world.naming.discard((module.path, name))
 
     def _imported(self, name: str, node: ast.ImportFrom, depth: int) -> Value:
         real = next((alias.name for alias in node.names if name == (alias.asname or alias.name)), name)

@@ -44,16 +44,17 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Every flag of a program; `read` is False where none was found in the source that is at hand."""
+    """Every flag of a program; `partial` where its command has flags that the source at hand does not define."""
 
     flags: tuple[Flag, ...] = ()
     by_name: Mapping[str, Flag] = field(default_factory=dict)
     by_dest: Mapping[str, Flag] = field(default_factory=dict)
+    partial: bool = False
 
     @property
     def read(self) -> bool:
-        """Whether any was found."""
-        return bool(self.flags)
+        """Whether the program's flags are known: any was found, and not only a part of them."""
+        return bool(self.flags) and not self.partial
 
 
 Evaluate = Callable[[ast.expr, Module], Value]

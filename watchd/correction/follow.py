@@ -12,7 +12,7 @@ from watchd.correction.calls import fields_of
 from watchd.correction.command import Command
 from watchd.correction.expressions import Scope
 from watchd.correction.flags import Known
-from watchd.correction.statements import Statements
+from watchd.correction.statements import Statements, read_of
 from watchd.correction.values import UNKNOWN, Cls, Func, Module, Obj, Unknown, Value, known
 from watchd.correction.world import Frame, RaisedError, TooLongError, World
 from watchd.parse import source_names, source_tree
@@ -64,7 +64,8 @@ def _names(body: Sequence[ast.stmt]) -> dict[str, ast.AST]:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 found[name] = node
             case ast.Assign(targets=targets, value=value):
-                found |= {target.id: value for target in targets if isinstance(target, ast.Name)}
+                names_ = (target.id for target in targets if isinstance(target, ast.Name))
+                found |= {name: value for name in names_ if not isinstance(found.get(name), ast.ClassDef)}
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 found[name] = value
             case ast.Import(names=names):
@@ -168,18 +169,27 @@ def _typed(text: str) -> Value:
 class Follower:
     """Runs the functions of a traceback with the values of a command."""
 
-    def __init__(self, modules: Mapping[str, Module], frames: Sequence[Frame], place: Place | None) -> None:
+    def __init__(
+        self,
+        modules: Mapping[str, Module],
+        frames: Sequence[Frame],
+        place: Place | None,
+        *,
+        flags: Known | None = None,
+    ) -> None:
         self.modules = modules
         self.frames = frames
         if place is not None:
             self.place = place
         self.facts: Mapping[tuple[str, str], Value] = {}
+        self.given: frozenset[str] = frozenset()
+        """attributes that the command itself sets"""
         self.names: dict[int, dict[str, None]] = {}
         """attribute names of expressions of the place's file, by the id of their node"""
         self.imports: ast.Module | None = None
         self.defaults: dict[int, dict[str, Value]] = {}
         self.scopes: dict[int, source_names.Scope] = {}
-        self.known: Known = flag_reader.read(tuple(modules.values()), self.constant)
+        self.known: Known = flags or flag_reader.read(tuple(modules.values()), self.constant)
 
     def constant(self, node: ast.expr, module: Module) -> Value:
         """The value of an expression at the top of a file, unknown where it is not plain."""
@@ -197,8 +207,9 @@ class Follower:
     def run(self, entry: Frame, values: Mapping[str, Value], edited: frozenset[str] = frozenset()) -> Ran:
         """Run the function of this frame with these values of the arguments."""
         world = World(modules=self.modules, frames=self.frames, edited=edited, facts=self.facts, guard=self.place.guard,
-            defaults=self.defaults)  # fmt: skip
+            defaults=self.defaults, place=(self.place.path, self.place.first, self.place.last))  # fmt: skip
         runner = Statements(world, lambda: dict(values))
+        runner.calls.given = self.given
         raised: RaisedError | None = None
         try:
             func = self.function(entry)
@@ -212,14 +223,10 @@ class Follower:
         if raised is None:
             open_ = world.checks.get((self.place.path, self._check_line()), True) is None
             return Ran(failed=None if open_ or self._maybe(world) else False, world=world)
-        if self.is_place(raised):
+        if world.at_place(raised):
             return Ran(failed=True, world=world)
         # An operation that fails elsewhere is as likely a mistake of this reading.
         return Ran(failed=False if raised.meant else None, world=world, elsewhere=raised if raised.meant else None)
-
-    def is_place(self, raised: RaisedError) -> bool:
-        """Whether this is where the log says that it failed."""
-        return raised.path == self.place.path and raised.first <= self.place.last and self.place.first <= raised.last
 
     def _maybe(self, world: World) -> bool:
         """Whether a branch that was not surely taken failed at the place."""
@@ -281,33 +288,14 @@ class Follower:
         scope = func.owner.node if func.owner else func.node
         if func.owner is None:
             return runner.world.add(Obj(attrs=dict(runner.calls.namespace().attrs), arguments=True))
-        if names & set(fields_of(func.owner)) or len(names & _read_of(scope, "self")) >= 2:
+        if names & set(fields_of(func.owner)) or len(names & read_of(scope, "self")) >= 2:
             return runner.calls.of_arguments(func.owner)
         return runner.world.add(Obj(cls=func.owner))
 
     def _is_arguments(self, node: ast.AST, name: str, runner: Statements) -> bool:
-        return bool(_read_of(node, name) & set(runner.calls.namespace().attrs)) or (
-            name in ("args", "server_args", "options", "opts") and bool(_passed(node, name))
+        return bool(read_of(node, name) & set(runner.calls.namespace().attrs)) or (
+            (name.endswith("args") or name in ("options", "opts")) and _passed(node, name)
         )
-
-
-def _read_of(node: ast.AST, name: str) -> set[str]:
-    return {
-        part.attr
-        for part in ast.walk(node)
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == name
-    } | {
-        call.args[1].value
-        for call in ast.walk(node)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id == "getattr"
-        and len(call.args) > 1
-        and isinstance(call.args[0], ast.Name)
-        and call.args[0].id == name
-        and isinstance(call.args[1], ast.Constant)
-        and isinstance(call.args[1].value, str)
-    }
 
 
 def _passed(node: ast.AST, name: str) -> bool:

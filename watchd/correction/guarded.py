@@ -56,6 +56,11 @@ def fix(crash: Crash) -> Fix | None:
     follower = Follower(modules, frames, place)
     follower.facts = quoted_values(place, crash.message)
     command = commands.read(crash.running, follower.known, _settings(crash, follower))
+    if command.strange and follower.known.flags:
+        # The program took these flags, so they are defined in a file that is not at hand.
+        follower.known = replace(follower.known, partial=True)
+        command = commands.read(crash.running, follower.known, _settings(crash, follower))
+    follower.given = frozenset(given.flag.dest for given in command.given)
     shown = _shown(follower, command) or (_told(follower, command) if crash.unread else None)
     if shown is None:
         return None

@@ -75,8 +75,31 @@ def _tried(run: Callable[..., Any], *values: Any) -> Value:
 
 
 _TEXT = frozenset(
-    "startswith endswith lower upper strip lstrip rstrip split rsplit partition rpartition replace isdigit isnumeric "
-    "isidentifier removeprefix removesuffix title capitalize count find casefold join".split()
+    [
+        "startswith",
+        "endswith",
+        "lower",
+        "upper",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "split",
+        "rsplit",
+        "partition",
+        "rpartition",
+        "replace",
+        "isdigit",
+        "isnumeric",
+        "isidentifier",
+        "removeprefix",
+        "removesuffix",
+        "title",
+        "capitalize",
+        "count",
+        "find",
+        "casefold",
+        "join",
+    ]
 )
 _MAPPING = frozenset(("get", "keys", "values", "items", "copy"))
 _SEQUENCE = frozenset(("index", "count", "copy"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from watchd.correction.calls import Calls
 from watchd.correction.expressions import Expressions, Scope
-from watchd.correction.values import UNKNOWN, Func, Unknown, Value, join, truth, unknown
+from watchd.correction.values import UNKNOWN, Func, Obj, Unknown, Value, join, truth, unknown
 from watchd.correction.world import Heap, RaisedError, World, joined
 
 _TURNS = 64
@@ -88,26 +88,50 @@ class Statements:
                 run(statement, scope)
 
     def _value(self, node: ast.AST, scope: Scope) -> Value:
-        return self.expressions.plain(self.expressions.eval(node, scope))
+        return self.expressions.plain(self._soft(node, scope))
+
+    def _soft(self, node: ast.AST, scope: Scope) -> Value:
+        """A value; unknown where an operation fails that did not fail on the host: what it was given is not known then."""
+        try:
+            return self.expressions.eval(node, scope)
+        except RaisedError as error:
+            if error.meant or self.world.trying or self.world.at_place(error):
+                raise
+            return UNKNOWN
 
     def _s_Expr(self, node: ast.Expr, scope: Scope) -> None:  # noqa: N802
-        self.expressions.eval(node.value, scope)
+        self._soft(node.value, scope)
 
     def _s_Assign(self, node: ast.Assign, scope: Scope) -> None:  # noqa: N802
-        value = self.expressions.eval(node.value, scope)
+        value = self._soft(node.value, scope)
         for target in node.targets:
-            self.calls.assign(target, value, scope)
+            self.calls.assign(target, self._view(node.value, target, value, scope), scope)
+
+    def _view(self, made: ast.expr, target: ast.expr, value: Value, scope: Scope) -> Value:
+        """`cfg = view(args)`: where flags of the command are read of `cfg`, it stands for the arguments themselves."""
+        if not isinstance(value, Unknown) or not isinstance(target, ast.Name) or scope.func is None:
+            return value
+        match made:
+            case ast.Call(args=[ast.Name(id=name)], keywords=[]):
+                held = scope.locals.get(name)
+                if (
+                    isinstance(held, Obj)
+                    and held.arguments
+                    and len(read_of(scope.func.node, target.id) & held.given) > 1
+                ):
+                    return held
+        return value
 
     def _s_AnnAssign(self, node: ast.AnnAssign, scope: Scope) -> None:  # noqa: N802
         if node.value is not None:
-            self.calls.assign(node.target, self.expressions.eval(node.value, scope), scope)
+            self.calls.assign(node.target, self._soft(node.value, scope), scope)
 
     def _s_AugAssign(self, node: ast.AugAssign, scope: Scope) -> None:  # noqa: N802
         made = ast.BinOp(left=_loaded(node.target), op=node.op, right=node.value)
-        self.calls.assign(node.target, self.expressions.eval(ast.copy_location(made, node), scope), scope)
+        self.calls.assign(node.target, self._soft(ast.copy_location(made, node), scope), scope)
 
     def _s_Return(self, node: ast.Return, scope: Scope) -> None:  # noqa: N802
-        raise _ReturnError(None if node.value is None else self.expressions.eval(node.value, scope))
+        raise _ReturnError(None if node.value is None else self._soft(node.value, scope))
 
     def _s_Break(self, node: ast.Break, scope: Scope) -> None:  # noqa: ARG002, N802
         raise _LoopError(on=False)
@@ -284,8 +308,12 @@ class Statements:
         self.block(node.body, scope)
 
     def _s_Try(self, node: ast.Try, scope: Scope) -> None:  # noqa: N802
+        self.world.trying += 1
         try:
-            self.block(node.body, scope)
+            try:
+                self.block(node.body, scope)
+            finally:
+                self.world.trying -= 1
         except RaisedError as error:
             caught = next((one for one in node.handlers if _catches(one, error.type)), None)
             if caught is None:
@@ -328,6 +356,19 @@ class Statements:
 
     def _s_FunctionDef(self, node: ast.FunctionDef, scope: Scope) -> None:  # noqa: N802
         scope.locals[node.name] = Func(node, scope.module)
+
+
+def read_of(node: ast.AST, name: str) -> set[str]:
+    """The attributes that are read of a name, by themselves or with getattr."""
+    found: set[str] = set()
+    for part in ast.walk(node):
+        match part:
+            case ast.Attribute(value=ast.Name(id=own), attr=attr) if own == name:
+                found.add(attr)
+            case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id=own), ast.Constant(value=str() as attr), *_]):
+                if own == name:
+                    found.add(attr)
+    return found
 
 
 def _own(function: ast.AST) -> list[ast.AST]:

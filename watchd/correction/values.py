@@ -35,6 +35,8 @@ class Obj:
     cls: Cls | None = None
     attrs: dict[str, Value] = field(default_factory=dict)
     arguments: bool = False
+    given: frozenset[str] = frozenset()
+    """attributes that the command itself sets"""
 
 
 @dataclass(eq=False, slots=True)

@@ -73,6 +73,12 @@ class World:
     objects: list[Obj] = field(default_factory=list)
     checks: dict[tuple[str, int], bool | None] = field(default_factory=dict)
     assumed: set[tuple[str, int]] = field(default_factory=set)
+    place: tuple[str, int, int] | None = None
+    """path, first and last line of the statement that failed"""
+    trying: int = 0
+    """`try` blocks that are open"""
+    naming: set[tuple[str, str]] = field(default_factory=set)
+    """names at the top of files that are just being looked up"""
     steps: int = 0
     depth: int = 0
     defaults: dict[int, dict[str, Value]] = field(default_factory=dict)
@@ -121,6 +127,13 @@ class World:
         # One that fails ends the run, if it is sure to be reached; else it is not known whether it is met at all.
         before = self.checks.get((path, line), True)
         self.checks[path, line] = True if passed and before else None
+
+    def at_place(self, raised: RaisedError) -> bool:
+        """Whether this is where the log says that it failed."""
+        if self.place is None:
+            return False
+        path, first, last = self.place
+        return raised.path == path and raised.first <= last and first <= raised.last
 
     def find(self, dotted: str) -> Module | None:
         """The file of a module by its dotted name, or None where it is not at hand."""

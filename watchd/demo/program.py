@@ -194,6 +194,9 @@ class Settings:
         if self.speculative_draft_model_path is None:
             raise ValueError("drafting needs --speculative-draft-model-path")
 $check
+        if self.$topk == 1 and self.$tokens != self.$steps + 1:
+            # One candidate a step makes a chain: it has one token more than it has steps.
+            self.$tokens = self.$steps + 1
 
 
 def read(words):

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from typing import TextIO, TypeVar
 import structlog
 
 from watchd import daemon
+from watchd.demo.asking import Asker, asker, can_be_launched
 from watchd.demo.host import LOOPBACK, USER, DemoHost
 from watchd.demo.program import Program
 from watchd.demo.screen import Screen
@@ -52,15 +54,19 @@ def main(*, as_json: bool, program: Program | None = None, out: TextIO | None = 
     Returns 0 when the incident came and names the right cause, else 1 with what was missing on `err`; 128 and the
     signal's number when SIGINT, SIGTERM or SIGHUP ended it. Raises BrokenPipeError when nobody reads `out` any more.
     """
-    screen = Screen(out or sys.stdout, silent=as_json)
-    return asyncio.run(_until_told(program or Program(), screen, as_json, err or sys.stderr))
+    shown = out or sys.stdout
+    screen = Screen(shown, silent=as_json)
+    answers = sys.stdin
+    at_terminal = not as_json and shown.isatty() and answers is not None and answers.isatty()
+    asks = asker(screen, answers, at_terminal=at_terminal)
+    return asyncio.run(_until_told(program or Program(), screen, as_json, err or sys.stderr, asks))
 
 
-async def _until_told(program: Program, screen: Screen, as_json: bool, err: TextIO) -> int:
+async def _until_told(program: Program, screen: Screen, as_json: bool, err: TextIO, asks: Asker | None) -> int:
     """The story, until it ends, or until a signal or a closed output cancels it; what is left over is put away then."""
     loop = asyncio.get_running_loop()
     told: list[signal.Signals] = []
-    task = asyncio.create_task(_tell(program, screen, as_json, err))
+    task = asyncio.create_task(_tell(program, screen, as_json, err, asks))
 
     def end(number: signal.Signals) -> None:
         # Only once: a second one would end the putting away.
@@ -81,12 +87,12 @@ async def _until_told(program: Program, screen: Screen, as_json: bool, err: Text
         return 128 + told[0]
 
 
-async def _tell(program: Program, screen: Screen, as_json: bool, err: TextIO) -> int:
+async def _tell(program: Program, screen: Screen, as_json: bool, err: TextIO, asks: Asker | None) -> int:
     loop = asyncio.get_running_loop()
     began = loop.time()
     with tempfile.TemporaryDirectory(prefix="watchd-demo-") as name, _apart(Path(name)) as events:
         try:
-            incident = await _play(program, Path(name), screen)
+            incident = await _play(program, Path(name), screen, asks)
         except StoryError as error:
             print(f"watchd demo: {error}", file=err)
             for line in events.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LOG_LINES:]:
@@ -98,7 +104,8 @@ async def _tell(program: Program, screen: Screen, as_json: bool, err: TextIO) ->
     if as_json:
         screen.write(wire.to_json(incident, indent=2))
     else:
-        screen.write("\n" + terminal.render(incident, width=screen.width, colour=screen.colour) + "\n")
+        if asks is None:
+            _show(incident, screen)
         took = f"That took {loop.time() - began:.0f} s. Host, server and log are gone again."
         screen.show((Span(took, Style.FAINT),))
     missing = lacks(incident, program)
@@ -107,7 +114,11 @@ async def _tell(program: Program, screen: Screen, as_json: bool, err: TextIO) ->
     return 1 if missing else 0
 
 
-async def _play(program: Program, folder: Path, screen: Screen) -> Incident:
+def _show(incident: Incident, screen: Screen) -> None:
+    screen.write("\n" + terminal.render(incident, width=screen.width, colour=screen.colour) + "\n")
+
+
+async def _play(program: Program, folder: Path, screen: Screen, asks: Asker | None) -> Incident:
     """The daemon at its work, and beside it what happens to the server. Raises StoryError."""
     port, log = free_port(), folder / "server.log"
     packages = folder / "engine" / "lib" / "python3" / "site-packages"
@@ -123,6 +134,9 @@ async def _play(program: Program, folder: Path, screen: Screen) -> Incident:
             async with asyncio.TaskGroup() as group:
                 group.create_task(daemon.serve(settings, stop=stop, extra=((route, witness),), observe=witness.observe))
                 incident = await _die(program, packages, log, port, witness)
+                if asks is not None:
+                    _show(incident, screen)
+                    await _offer(incident, asks, packages, log, witness)
                 stop.set()
         except ExceptionGroup as errors:
             raise _story_error(errors) from errors
@@ -146,6 +160,20 @@ async def _die(program: Program, packages: Path, log: Path, port: int, witness: 
         status = await _in_time(server.ended(), END_LIMIT_S, "the server did not die")
         witness.say("exit", f"status {status}")
         return await _in_time(witness.incident, INCIDENT_LIMIT_S, "no incident came")
+
+
+async def _offer(incident: Incident, asks: Asker, packages: Path, log: Path, witness: Witness) -> None:
+    """Ask whether the host shall launch its server with the corrected command, and see the incident resolve."""
+    launch = incident.launch
+    if launch is None or launch.corrected is None or not can_be_launched(incident):
+        return
+    if not await asks.agrees("watchd itself never runs it. Shall the demo's host launch the corrected command?"):
+        return
+    words = tuple(shlex.split(launch.corrected))[1:]
+    async with Server(words, packages=packages, log=log) as server:
+        witness.say_command("launch", server.command, {edit.flag for edit in launch.edits})
+        await _in_time(witness.resolved.wait(), UP_LIMIT_S + END_LIMIT_S, "the incident did not resolve")
+        witness.say("end", "the server is back, and the incident is over")
 
 
 async def _in_time(happening: Awaitable[T], limit_s: float, otherwise: str) -> T:

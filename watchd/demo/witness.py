@@ -33,6 +33,8 @@ class Witness:
         """Set once the last line of an orderly stop was followed."""
         self.stopped = asyncio.Event()
         """Set once the daemon has judged the end of the first launch: an orderly stop."""
+        self.resolved = asyncio.Event()
+        """Set once the crash is over: the server is back."""
         self.incident: asyncio.Future[Incident] = asyncio.get_running_loop().create_future()
 
     def say(self, word: str, text: str) -> None:
@@ -54,6 +56,8 @@ class Witness:
             self.goodbye.set()
         if isinstance(seen, Incident) and seen.verdict is Verdict.STOPPED:
             self.stopped.set()
+        if isinstance(seen, Incident) and seen.verdict is Verdict.CRASH and seen.status is Status.RESOLVED:
+            self.resolved.set()
 
     async def send(self, incident: Incident, *, first: bool, small: bool) -> Answer:  # noqa: ARG002
         """Keep the first crash of which everything is known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from watchd.diagnosis import root as roots
 from watchd.diagnosis import say
-from watchd.diagnosis.base import Role, Scene
+from watchd.diagnosis.base import Fault, Role, Scene
 from watchd.model import Cause, Confidence, Diagnosis, MarkKind, Root, RunnerUp, Verdict
 
 _SPREAD = 60
@@ -47,9 +47,14 @@ def finished(scene: Scene) -> Diagnosis | None:
     done = scene.marked(MarkKind.FINISHED)
     if not done or len(scene.marked(MarkKind.WORK, after=done[-1])) >= roots.SOLID:
         return None
-    if any(fault.index > done[-1] and fault.role is not Role.SIGN for fault in scene.faults):
+    if any(fault.index > done[-1] and not _is_farewell(fault) for fault in scene.faults):
         return None
     return say.fine(f"The job ended by itself and well: {say.short(scene.bodies[done[-1]], 160)}", Confidence.LIKELY)
+
+
+def _is_farewell(fault: Fault) -> bool:
+    """Whether a job that is done may still say so: early words, and connections of those who left before."""
+    return fault.role is Role.SIGN or (fault.role is Role.ECHO and fault.cause is Cause.COLLECTIVE_ERROR)
 
 
 def _orderly_end(scene: Scene) -> int | None:

@@ -38,7 +38,9 @@ def _known(read: Scene) -> Iterator[str]:
     run, case = read.run, read.case
     size = f"{len(run.lines)} lines" if run.lines else "no line"
     earlier = ", behind earlier runs in the same file" if run.earlier else ""
-    yield f"The current run: {size}, engine {run.engine}{earlier}" + ("" if run.complete else "; its beginning was not read")
+    yield f"The current run: {size}, engine {run.engine}{earlier}" + (
+        "" if run.complete else "; its beginning was not read"
+    )
     alive = {True: "lives", False: "is gone", None: "was not seen"}[case.alive]
     yield f"Health: {case.health or 'not asked'}; the process {alive}"
     counts = ((kind.value, len(read.marked(kind))) for kind in MarkKind)

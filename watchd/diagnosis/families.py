@@ -24,7 +24,7 @@ _AT = re.compile(r" \(at line (\d+), column \d+\)$")
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*signature[ \t]*\]\]", re.MULTILINE)
 
 
-class _Wrong(Exception):
+class _WrongError(Exception):
     """One mistake in one signature."""
 
 
@@ -59,7 +59,7 @@ def read(text: str, family: str) -> tuple[tuple[Signature, ...], tuple[Mistake, 
             signature = _signature(table, family)
             mistakes += (_mistake(line, place, signature.name, reason) for reason in untrue(signature))
             found.append(signature)
-        except _Wrong as wrong:
+        except _WrongError as wrong:
             mistakes.append(_mistake(line, place, table.get("name"), str(wrong)))
     return tuple(found), tuple(mistakes)
 
@@ -89,23 +89,23 @@ def _mistake(line: int, place: int, name: object, reason: str) -> Mistake:
 def _signature(table: Mapping[str, object], family: str) -> Signature:
     unknown = sorted(table.keys() - _KEYS)
     if unknown:
-        raise _Wrong(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
+        raise _WrongError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
     name, on, weak = table.get("name", ""), table.get("on", "both"), table.get("weak", False)
     if not isinstance(name, str) or not name:
-        raise _Wrong("give it a name")
+        raise _WrongError("give it a name")
     if not isinstance(on, str) or on not in _ON:
-        raise _Wrong("`on` is lines, exceptions or both")
+        raise _WrongError("`on` is lines, exceptions or both")
     if not isinstance(weak, bool):
-        raise _Wrong("`weak` is true or false")
+        raise _WrongError("`weak` is true or false")
     role = _choice(table.get("role", "root"), Role, "role")
     cause = _choice(table["cause"], Cause, "cause") if "cause" in table else None
     if cause is None and role in (Role.ROOT, Role.SIGN):
-        raise _Wrong("a signature that may decide needs a cause")
+        raise _WrongError("a signature that may decide needs a cause")
     if not (_texts(table, "matches") and _texts(table, "misses")):
-        raise _Wrong("give at least one line that it matches and one that it misses")
+        raise _WrongError("give at least one line that it matches and one that it misses")
     patterns = tuple(_compiled(text, "patterns") for text in _texts(table, "patterns"))
     if not patterns:
-        raise _Wrong("give at least one pattern")
+        raise _WrongError("give at least one pattern")
     return Signature(
         name=name,
         family=family,
@@ -127,30 +127,32 @@ def _choice(value: object, kind: type[E], key: str) -> E:
     try:
         return kind(str(value))
     except ValueError:
-        raise _Wrong(f"{key} {value!r} is none of {', '.join(kind)}") from None
+        raise _WrongError(f"{key} {value!r} is none of {', '.join(kind)}") from None
 
 
 def _compiled(value: object, key: str) -> re.Pattern[str]:
     text = _text(value, key)
     if not text or len(text) > _LONGEST_PATTERN:
-        raise _Wrong(f"{key}: a pattern has 1 to {_LONGEST_PATTERN} characters")
+        raise _WrongError(f"{key}: a pattern has 1 to {_LONGEST_PATTERN} characters")
     try:
         pattern = re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise _Wrong(f"{key}: {text!r}: {error}") from None
+        raise _WrongError(f"{key}: {text!r}: {error}") from None
     if nested(text):
-        raise _Wrong(f"{key}: {text!r}: a repetition without bound inside another one can take for ever; bound one")
+        raise _WrongError(
+            f"{key}: {text!r}: a repetition without bound inside another one can take for ever; bound one"
+        )
     return pattern
 
 
 def _text(value: object, key: str) -> str:
     if not isinstance(value, str):
-        raise _Wrong(f"{key} is a text")
+        raise _WrongError(f"{key} is a text")
     return value
 
 
 def _texts(table: Mapping[str, object], key: str) -> tuple[str, ...]:
     found = table.get(key, [])
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise _Wrong(f"{key} is a list of texts")
+        raise _WrongError(f"{key} is a list of texts")
     return tuple(found)

@@ -93,9 +93,7 @@ def _raised(block: Traceback, bodies: Sequence[str], among: Catalogue | None) ->
     )
 
 
-def _detail(
-    root: Traceback, bodies: Sequence[str], among: Catalogue | None
-) -> tuple[Signature, re.Match[str]] | None:
+def _detail(root: Traceback, bodies: Sequence[str], among: Catalogue | None) -> tuple[Signature, re.Match[str]] | None:
     """A cause that the further lines of the message name: `Last error: Error while creating shared memory segment …`."""
     for body in bodies[root.last + 1 : root.last + 1 + _MESSAGE]:
         if not body.strip() or traceback.HEADER.search(body):

@@ -72,6 +72,8 @@ def _in_exceptions(lines: Sequence[Line], among: signatures.Catalogue) -> Iterat
 
 
 def _lines(log: Path) -> tuple[Line, ...]:
+    if log.exists() and not log.is_file():
+        raise LogUnreadableError("this machine", str(log), "is no regular file")
     try:
         with log.open("rb") as file:
             size = file.seek(0, 2)

@@ -24,8 +24,7 @@ def equip(settings: Settings) -> Settings:
     known = {folder: read(Path(folder)) for folder in _folders(settings)}
     rules = (settings.rules.get(target.name, settings.defaults) for target in settings.targets)
     targets = tuple(
-        replace(target, signatures=known[rule.signatures])
-        for target, rule in zip(settings.targets, rules, strict=True)
+        replace(target, signatures=known[rule.signatures]) for target, rule in zip(settings.targets, rules, strict=True)
     )
     return replace(settings, targets=targets)
 

@@ -20,6 +20,10 @@ _PROGRAMS = ("<module>", "_run_module_as_main")
 
 # Exception in thread Thread-5 (…):      the rest of the process goes on
 _THREAD = re.compile(r"^Exception in thread ")
+# run.sh: line 7:  4242 Aborted                 (core dumped) python3 serve.py
+_SHELL = re.compile(
+    r"^\S{1,80}: line \d+: +\d+ (?:Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction)\b"
+)
 _WEB = re.compile(r"/(?:starlette|fastapi|uvicorn|aiohttp|tornado|flask|werkzeug|grpc|gunicorn)/")
 # failed (exitcode: 1) local_rank: 3 (pid: 178)       rank      : 11 (local_rank: 3)
 _LOCAL_RANK = re.compile(r"\blocal_rank['\": =]{1,4}(\d{1,5})\b|\brank[ =:]{1,2}(\d{1,5})\b")
@@ -66,7 +70,9 @@ def lasting(scene: Scene) -> Fault | None:
 def _ended_its_process(fault: Fault) -> bool:
     """Whether nothing caught it: whoever printed it is gone, so it was a run before, not the server that answers."""
     block = fault.traceback
-    return block is not None and block.level is None and bool(block.frames) and block.frames[0].function in _PROGRAMS
+    if block is None:
+        return bool(_SHELL.match(fault.text))
+    return block.level is None and bool(block.frames) and block.frames[0].function in _PROGRAMS
 
 
 def recovered(scene: Scene, fault: Fault) -> bool:

@@ -74,9 +74,7 @@ def _from(run: Run, begin: int) -> Run:
         return run
     first = next(index for index, line in enumerate(run.lines) if line.offset >= begin)
     marks = tuple(mark._replace(line=mark.line - first) for mark in run.marks if mark.line >= first)
-    return replace(
-        run, lines=run.lines[first:], marks=marks, complete=True, earlier=True
-    )
+    return replace(run, lines=run.lines[first:], marks=marks, complete=True, earlier=True)
 
 
 def _falls_short(case: Case, reply: Reply, run: Run) -> bool:

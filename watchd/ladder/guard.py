@@ -29,7 +29,7 @@ async def excerpt(source: SourceFile, *, limit_s: float = 10.0) -> SourceExcerpt
     """
     if len(source.text) > TEXT_LIMIT:
         return None
-    answer = await _ask("parse.source_child", json.dumps(asdict(source)).encode(), limit_s)
+    answer = await ask("parse.source_child", json.dumps(asdict(source)).encode(), limit_s)
     return plain_excerpt(source) if answer is None else _excerpt(answer)
 
 
@@ -38,11 +38,11 @@ async def fix(case: Case, root: Root | None, *, limit_s: float = 10.0) -> Fix | 
     job = correction.job(case, root)
     if job is None:
         return None
-    answer = await _ask("correction.child", correction.to_json(job), limit_s)
+    answer = await ask("correction.child", correction.to_json(job), limit_s)
     return None if answer is None else correction.from_json(answer)
 
 
-async def _ask(room: str, question: bytes, limit_s: float) -> bytes | None:
+async def ask(room: str, question: bytes, limit_s: float) -> bytes | None:
     """What the child of this room answered, or None where it died or had to be ended."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, *_FLAGS, "-c", _BEGIN.format(room=room), _PARENT),

@@ -147,12 +147,12 @@ _PREFIXES_AT_MOST = 6
 
 def clean(text: str) -> str:
     """The line as a terminal shows it in the end: no control sequences, of carriage-return progress the last state."""
-    text = text[:LONGEST]
     if "\x1b" in text or "\x00" in text:
         text = _CONTROL.sub("", text)
     if "\r" in text:
+        # Before it is cut: hours of progress may stand in front of the last words on one line.
         text = text.rstrip("\r").rpartition("\r")[2]
-    return text
+    return text[:LONGEST]
 
 
 def split(text: str) -> Words:

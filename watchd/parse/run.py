@@ -139,9 +139,12 @@ def _after_end(data: bytes, start: int, edges: Edges, quoted: quotes.Spans) -> i
     raised = set(_raised(data, fresh))
     for line in sorted(endings | farewells | raised, reverse=True):
         after = _end(data, line) + 1
-        if latest < after:
+        if latest < after and line not in endings:
             continue
         passed, again = _begins_anew(data, start, line, after)
+        if latest < after and not again:
+            # Behind an end that the shell or a supervisor tells, only a run that begins like this one is another.
+            continue
         plain = line in endings or (bool(refused) and refused[-1] >= after)
         if plain or (passed and again) or (line in farewells and (passed or again)):
             return after
@@ -173,7 +176,7 @@ def _begins_anew(data: bytes, start: int, end: int, after: int) -> tuple[bool, b
     ]
     behind = [clock for text in _texts(data, after, after + _NEAR) for clock in [prefixes.split(text).clock] if clock]
     passed = bool(before and behind) and not 0 <= _seconds(behind[0]) - _seconds(before[-1]) < _PAUSE_S
-    first = {_shape(text) for text in _texts(data, start, start + _NEAR)[:_FIRST]}
+    first = {_shape(text) for text in _texts(data, start, min(start + _NEAR, end))[:_FIRST]}
     again = any(_shape(text) in first for text in _texts(data, after, after + _NEAR)[:_FIRST])
     return passed, again
 

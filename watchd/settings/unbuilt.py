@@ -61,7 +61,7 @@ def _tables(document: shapes.Document) -> Iterator[Place]:
 def _rules(rules: shapes.Rules, table: Place) -> Iterator[Place]:
     if rules.follow not in _FOLLOW:
         yield (*table, "follow")
-    for name in ("signatures", "flapping", "remind_every"):
+    for name in ("flapping", "remind_every"):
         # An empty string switches off what is not there anyway.
         if name in rules.model_fields_set and getattr(rules, name):
             yield (*table, name)

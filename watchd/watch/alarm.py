@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from watchd import detect
-from watchd.model import Case, HealthResult, HealthSample, Launch, Process, Target, Trigger, TriggerKind
+from watchd.model import (
+    Case,
+    HealthResult,
+    HealthSample,
+    Incident,
+    Launch,
+    Process,
+    Target,
+    Trigger,
+    TriggerKind,
+)
+
+WAITING = 8
+"""alarms that wait for the climb before them: of a server that dies faster than anybody can look, the newest"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +53,25 @@ def raised(trigger: Trigger, before: detect.State, after: detect.State, launch: 
         launch=None if said_goodbye else launch,
         process=None if said_goodbye else before.process,
     )
+
+
+def taken_up(
+    found: Incident, place: tuple[int, int] | None, *, run: int, launch: Launch | None, process: Process | None
+) -> Alarm:
+    """The alarm for an incident whose climb an earlier watchd did not end; `place` is the checkpoint filed with it."""
+    trigger = Trigger(kind=TriggerKind.ASKED, summary=found.summary, at=found.opened_at)
+    if place is not None and place[1]:
+        # Its run is the one that was read last then: by now another may have begun in the same log.
+        trigger = replace(trigger, generation=place[0], offset=place[1] - 1)
+    return Alarm(trigger=trigger, run=run, launch=launch, process=process)
+
+
+def queued(waiting: deque[Alarm], alarm: Alarm) -> deque[Alarm]:
+    """The queue with this alarm. The first is being climbed for; behind it each run needs one, and nobody needs many."""
+    head, behind = list(waiting)[:1], list(waiting)[1:]
+    if any(one.run == alarm.run for one in behind):
+        return waiting
+    return deque((*head, *behind[1 - WAITING :], alarm))
 
 
 def bounded(alarm: Alarm, state: detect.State) -> Alarm:

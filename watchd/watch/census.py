@@ -55,10 +55,15 @@ def choose(
     seen: tuple[Process, ...], target: Target, engine: str, known: Process | None, *, at: datetime
 ) -> ProcessSample:
     """The target's process among these; one that was known and is not there has gone, one never seen is merely unknown."""
+    still = next((one for one in seen if one.same(known) and one.state != "Z"), None) if known else None
+    if still is not None:
+        # While it lives it is the one, whatever else is started that looks like it.
+        own, why = process.find((still,), target, engine)
+        if own is not None:
+            return ProcessSample(at=at, known=True, process=own, detail=why)
     found, why = process.find(seen, target, engine)
     if found is not None:
         return ProcessSample(at=at, known=True, process=found, detail=why)
     if known is not None:
-        still = next((one for one in seen if one.same(known) and one.state != "Z"), None)
         return ProcessSample(at=at, known=True, process=still, detail="as recorded")
     return ProcessSample(at=at, known=target.process is not None, detail=why)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from watchd import incident
-from watchd.model import Checkpoint, Incident, Launch, LaunchOrigin, LaunchRecord, Scope, Target
+from watchd.model import Checkpoint, Incident, Launch, LaunchOrigin, LaunchRecord, Scope, Status, Target
 from watchd.outbox import Outbox
 from watchd.parse import secrets
 from watchd.store import AsyncStore
@@ -40,9 +40,11 @@ class Desk:
 
     async def file(self, before: Incident | None, after: Incident, place: Checkpoint | None = None) -> None:
         """Store the incident, whom to tell, and the place in the log: all or nothing."""
+        if place is not None:
+            # Not afterwards: meanwhile it might be written over the newer one.
+            self._places.pop(place.target, None)
         await self._box.file(before, after, place)
         if place is not None:
-            self._places.pop(place.target, None)
             self._kept[place.target] = (place.generation, place.offset)
 
     async def checkpoint(self, target: str, path: str) -> Checkpoint | None:
@@ -59,8 +61,9 @@ class Desk:
         return place != known
 
     def note_place(self, place: Checkpoint) -> None:
-        """Write this place with the next transaction."""
-        self._places[place.target] = place
+        """Write this place with the next transaction, unless one behind it was written meanwhile."""
+        if (place.generation, place.offset) >= self._kept.get(place.target, (0, 0)):
+            self._places[place.target] = place
 
     async def keep_places(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Write the noted places once a second, all in one transaction, until cancelled."""
@@ -76,12 +79,12 @@ class Desk:
             self._kept.update({place.target: (place.generation, place.offset) for place in places.values()})
 
     async def last_launch(self, target: Target) -> Launch | None:
-        """The launch that was last seen alive, unless an incident has spoken of its end already."""
+        """The launch that was last seen alive, unless an incident that is over has spoken of its end."""
         records = await self._store.launches(target.name)
         if not records:
             return None
         last = await self._store.last_incident(incident.key(Scope.TARGET, target.name))
-        if last is not None and last.opened_at >= records[0].seen_at:
+        if last is not None and last.status is Status.RESOLVED and last.opened_at >= records[0].seen_at:
             return None
         record = records[0]
         return Launch(argv=record.argv, origin=LaunchOrigin.RECORDED, pid=record.pid, started=record.started)

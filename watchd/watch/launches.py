@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from watchd.model import Launch, LaunchOrigin, Process, Target
 from watchd.watch.desk import Desk
+
+AGAIN = timedelta(seconds=60)
+"""how old the word that a process was seen alive may grow in the store"""
 
 
 class Launches:
@@ -16,6 +19,7 @@ class Launches:
         self._desk = desk
         self._launch: Launch | None = None
         self._seen: datetime | None = None
+        self._written: datetime | None = None
         self.began: datetime | None = None
         """When the present run was seen to begin; None while nothing tells it from the first."""
 
@@ -32,10 +36,13 @@ class Launches:
         self._seen = at
         known = self._launch
         if known is None or (known.pid, known.started) != (process.pid, process.started):
-            self._launch = Launch(
+            self._written = None
+            self._launch = known = Launch(
                 argv=process.argv, origin=LaunchOrigin.RECORDED, pid=process.pid, started=process.started
             )
-            await self._desk.record_launch(self._target, self._launch, boot_id, at)
+        if self._written is None or abs(at - self._written) >= AGAIN:
+            self._written = at
+            await self._desk.record_launch(self._target, known, boot_id, at)
 
     def present(self) -> Launch | None:
         """The recorded launch, if its process was seen after the present run began: else it is an earlier one's."""

@@ -18,11 +18,14 @@ from watchd.hosts.base import LogHost
 from watchd.http import HttpClient
 from watchd.model import (
     Block,
+    Case,
     Checkpoint,
+    Diagnosis,
     Dialer,
     Event,
     Evidence,
     Gap,
+    HealthCheck,
     HealthSample,
     Incident,
     IncidentHealth,
@@ -35,7 +38,7 @@ from watchd.model import (
     Trigger,
     TriggerKind,
 )
-from watchd.watch.alarm import Alarm, bounded, case, raised
+from watchd.watch.alarm import Alarm, bounded, case, queued, raised, taken_up
 from watchd.watch.census import Census, choose
 from watchd.watch.desk import Desk
 from watchd.watch.launches import Launches
@@ -97,6 +100,7 @@ class Watch:
         self._launches = Launches(target, means.desk)
         self._recent = Recent()
         self._alarms: deque[Alarm] = deque()
+        self._read: deque[Event] = deque()
         self._grew_at = float("-inf")
         self._alarmed = asyncio.Event()
         self._curious = asyncio.Event()
@@ -142,24 +146,27 @@ class Watch:
                     readers.create_task(self._poll_health())
         except ExceptionGroup as group:
             raise _first(group) from group
+        finally:
+            self._first_pass.set()
 
-    async def close(self) -> None:
-        """Let go of the log."""
-        if self._follower:
-            await self._follower.close()
+    async def settle(self) -> None:
+        """Wait until what was begun is written, for `run` may have been cancelled in the midst of it."""
+        async with self._fold:
+            pass
 
     async def _resume(self) -> None:
         """Take up what an earlier process left: the place in the log, the open incident, the recorded launch."""
         target = self._target
-        self._follower = FileFollower(
-            self._host, target.name, target.log, await self._desk.checkpoint(target.name, target.log)
-        )
+        place = await self._desk.checkpoint(target.name, target.log)
         found = await self._life.resume()
-        self._state = replace(self._state, process=await self._launches.resume(self._means.now()))
+        process = await self._launches.resume(self._means.now())
+        at = (place.generation, place.offset) if place else None
+        self._state = detect.begin(target.engine, target.health, process, at)
+        self._follower = FileFollower(self._host, target.name, target.log, place)
         self._attend()
         if found and found.stage is Stage.CLIMBING:
-            trigger = Trigger(kind=TriggerKind.ASKED, summary=found.summary, at=found.opened_at)
-            self._climb_for(Alarm(trigger=trigger, run=self._state.run, launch=self._launches.present()))
+            alarm = taken_up(found, at, run=self._state.run, launch=self._launches.present(), process=process)
+            self._climb_for(alarm)
 
     # The three readers.
 
@@ -178,7 +185,10 @@ class Watch:
         assert self._follower is not None
         async with self._pulling:
             taken = 0
-            for event in await self._follower.poll(self._means.now()):
+            # The follower hands nothing on twice: what a lost host kept from being taken waits here for its turn.
+            self._read.extend(await self._follower.poll(self._means.now()))
+            while self._read:
+                event = self._read.popleft()
                 if isinstance(event, Block):
                     self._recent.note(event)
                     taken += len(event.data)
@@ -191,14 +201,13 @@ class Watch:
         assert self._target.health is not None
         check = self._target.health
         async for sample in health.poll(
-            check, lambda: self._ask_health(), now=self._means.now, early=self._curious
+            check, lambda: self._ask_health(check), now=self._means.now, early=self._curious
         ):  # pragma: no branch
             await self._take(sample)
 
-    async def _ask_health(self) -> HealthSample:
-        assert self._target.health is not None
-        dial = self._dial if self._target.health.via == "host" else None
-        return await health.sample(self._target.health, self._means.client, dial, self._means.now)
+    async def _ask_health(self, check: HealthCheck) -> HealthSample:
+        dial = self._dial if check.via == "host" else None
+        return await health.sample(check, self._means.client, dial, self._means.now)
 
     async def _look_at_processes(self) -> None:
         interval = self._target.health.interval_s if self._target.health else 10.0
@@ -230,14 +239,19 @@ class Watch:
         if sample.known and sample.process != self._state.process:
             # Its last words may lie in the log, unread.
             await self._pull()
-        if sample.process is not None:
-            await self._launches.record(sample.process, self._means.census.boot_id, at)
         await self._take(sample)
+        if sample.process is not None:
+            # Not before: what the sample has ended had the launch that was recorded until now.
+            await self._launches.record(sample.process, self._means.census.boot_id, at)
 
     # The fold, and what comes of it.
 
     async def _take(self, event: Event) -> None:
         self._means.observe(self._target.name, event)
+        # Whoever waits here is cancelled when the host is lost; what the event does is done all the same.
+        await asyncio.shield(self._fold_in(event))
+
+    async def _fold_in(self, event: Event) -> None:
         async with self._fold:
             before, launch = self._state, self._launches.present()
             self._state, trigger = detect.step(before, event)
@@ -281,22 +295,33 @@ class Watch:
     # The climb.
 
     def _climb_for(self, alarm: Alarm) -> None:
-        self._alarms.append(alarm)
+        self._alarms = queued(self._alarms, alarm)
         self._alarmed.set()
 
     async def _climb_when_told(self) -> None:
+        await self.settle()
         while True:
-            await self._alarmed.wait()
-            self._alarmed.clear()
             while self._alarms:
-                # It stays in the queue meanwhile: a new run bounds it, and a lost host leaves it there.
-                await self._climb(self._alarms[0].trigger)
-                self._alarms.popleft()
+                if self._life.knows(self._alarms[0]):
+                    self._alarms.popleft()
+                    continue
+                try:
+                    # It stays in the queue meanwhile: a new run bounds it, and a lost host leaves it there.
+                    await self._climb(self._alarms[0].trigger)
+                except HostError:
+                    raise
+                except Exception:
+                    # A mistake of ours would be made again and again.
+                    self._alarms.popleft()
+                    raise
+            self._alarmed.clear()
+            await self._alarmed.wait()
 
     async def _climb(self, trigger: Trigger) -> None:
         await self._wait_for_last_words()
-        if self._target.health and not any(sample.at >= trigger.at for sample in self._samples):
-            await self._take(await self._ask_health())
+        check = self._target.health
+        if check and not any(sample.at >= trigger.at for sample in self._samples):
+            await self._take(await self._ask_health(replace(check, timeout_s=min(check.timeout_s, PATIENCE_S))))
         if trigger.kind is not TriggerKind.PROCESS_GONE:
             await self._look(not_older_s=0.0)
         alarm = self._alarms[0]
@@ -317,7 +342,11 @@ class Watch:
         )
         if climbed.steps and all(step.outcome == "lost" for step in climbed.steps):
             raise HostLostError(self._host.name, "lost while the ladder was climbed")
+        await asyncio.shield(self._conclude(climbed, diagnosis))
+
+    async def _conclude(self, climbed: Case, diagnosis: Diagnosis) -> None:
         async with self._fold:
+            alarm = self._alarms.popleft()
             await self._life.conclude(alarm, climbed, diagnosis, self._health(), self._means.now())
             self._attend()
 
@@ -337,10 +366,18 @@ class Watch:
         return await self._follower.checkpoint(generation, offset)
 
     async def _keep_place(self) -> None:
+        if self._alarms or self._unjudged():
+            # An alarm that nobody was told of yet would not be found again behind this place.
+            return
         if self._follower is not None and self._desk.wants_place(self._target.name, detect.committed(self._state)):
             place = await self._place()
             if place is not None:
                 self._desk.note_place(place)
+
+    def _unjudged(self) -> bool:
+        """Whether old text was read and no witness has been heard of it: after a restart it would be old no more."""
+        heard = self._first_pass.is_set() and (self._target.health is None or bool(self._samples))
+        return self._state.old and not heard
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:
