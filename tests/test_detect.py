@@ -312,3 +312,50 @@ def test_a_watch_that_is_taken_up_goes_on_at_its_place() -> None:
     state, trigger = detect.step(state, process(None, 1))
     assert trigger is not None
     assert trigger.generation == 7
+
+
+def test_an_unfinished_line_of_a_quotation_is_no_word_of_the_server() -> None:
+    quoted = "<<< BEGIN PROMPT\n" + CRASH.rstrip("\n")
+    _, triggers = run(Log().block(quoted), *(Tick(at=at(second)) for second in range(6)))
+    assert triggers == []
+
+
+FATAL = "Scheduler hit an exception: Traceback (most recent call last):\n"
+
+
+def test_a_crash_that_a_user_wrote_into_a_prompt_is_none_and_one_after_it_is() -> None:
+    log = Log()
+    quoted = f"audit: user=1 text follows\n{FATAL}{CRASH}Killed\naudit: end of text user=1\n"
+    _, triggers = run(log.block(quoted), Tick(at=at(5)), engine="sglang")
+    assert triggers == []
+    _, triggers = run(Log().block(quoted + FATAL), engine="sglang")
+    assert kinds(triggers) == [TriggerKind.FATAL_LINE]
+
+
+def test_a_quotation_that_comes_in_pieces_is_one_and_is_read_again_after_a_restart() -> None:
+    log = Log()
+    first = log.block("fine\naudit: user=1 text follows\n")
+    state, _ = run(first)
+    assert detect.committed(state) == (0, 5)
+    _, triggers = run(first, log.block(FATAL), log.block("audit: end of text user=1\n"), engine="sglang")
+    assert triggers == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["KeyboardInterrupt", "torch.distributed.elastic.multiprocessing.api.SignalException: Process 5 got signal: 15"],
+)
+def test_an_order_to_go_is_no_crash(text: str) -> None:
+    _, triggers = run(Log().block(CRASH.replace("AssertionError", text)), Tick(at=at(5)))
+    assert triggers == []
+
+
+def test_a_launchers_line_between_frame_and_exception_does_not_end_the_traceback() -> None:
+    torn = CRASH.replace("AssertionError", "srun: error: ga03: task 0: Exited with exit code 1\nAssertionError: no")
+    _, triggers = run(Log().block(torn), Tick(at=at(5)))
+    assert [trigger.summary for trigger in triggers] == ["AssertionError: no, and no line of work after it"]
+
+
+def test_a_job_that_says_that_it_ended_well_withdraws_the_suspicion() -> None:
+    _, triggers = run(Log().block(CRASH + "pytest exit status 0\n"), Tick(at=at(5)))
+    assert triggers == []

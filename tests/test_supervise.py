@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import structlog
 
 from tests.support.clock import Clock
 from watchd import supervise
@@ -173,6 +174,21 @@ async def test_cancelling_ends_it_at_once(seconds):
     await kept.end()
     await kept.clock.advance(1000)
     assert kept.begun == begun
+
+
+async def test_no_pause_is_longer_than_the_work_bears():
+    clock = Clock()
+
+    async def work():
+        raise LOST
+
+    keeping = supervise.keep(
+        "x", work, sleep=clock.sleep, random=lambda: 1.0, log=structlog.get_logger(), clock=clock.monotonic, most_s=5.0
+    )
+    task = asyncio.create_task(keeping)
+    await clock.advance(100)
+    task.cancel()
+    assert clock.slept[:5] == [1.0, 2.0, 4.0, 5.0, 5.0]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])

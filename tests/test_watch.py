@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from tests.support import daemon as watchd
@@ -22,6 +23,7 @@ from watchd.errors import HostLostError, HttpRefusedError
 from watchd.hosts import replies
 from watchd.hosts.base import FileStat, LogHandle
 from watchd.hosts.local import LocalHost
+from watchd.hosts.ssh import SshAddress, SshHost
 from watchd.http import HttpClient
 from watchd.model import (
     BootId,
@@ -433,15 +435,33 @@ def ends_within(daemon: watchd.Daemon, limit_s: float) -> int:
     return status
 
 
+async def test_a_failure_in_the_moment_of_a_stop_does_not_undo_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asyncio.wait_for` of Python 3.11, with which asyncssh connects, gives the failure and drops the cancellation."""
+
+    async def swallows(*_: object, **__: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise asyncssh.ConnectionLost("at that very moment") from None
+
+    monkeypatch.setattr(asyncssh, "connect", swallows)
+    address = SshAddress(name="gpu-01", address="127.0.0.1", port=9, user="x", config="")
+    task = asyncio.create_task(SshHost(address).connect())
+    await asyncio.sleep(0.3)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
 def test_a_stop_before_all_targets_were_looked_at_is_a_stop(tmp_path: Path) -> None:
-    """A host that takes the connection and says nothing must not hold up the end."""
+    """A host that hangs up or says nothing must not hold up the end, whatever is being tried in that moment."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         host = f'[hosts.mute]\naddress = "127.0.0.1"\nport = {mute.getsockname()[1]}\nuser = "nobody"'
         target = '[[targets]]\nname = "one"\nhost = "mute"\nlog = "/var/log/server.log"'
         with watchd.Daemon(tmp_path, host, target) as daemon:
             daemon.launch()
             mute.settimeout(20)
-            mute.accept()
+            mute.accept()[0].close()
             assert ends_within(daemon, 10) == 0
 
 
@@ -482,7 +502,7 @@ def test_a_connection_that_is_lost_in_the_midst_of_a_climb_is_climbed_again(
             assert wait_until((sshd.home / "asked").exists, 30)
             sshd.script("dmesg", QUIET_DMESG)
             sshd.kill_connections()
-            assert wait_until(lambda: any(told.json["stage"] == "final" for told in hook.received), 40)
+            assert wait_until(lambda: any(told.json["stage"] == "final" for told in hook.received), 40), daemon.events()
             assert daemon.stop() == 0
     assert hook.received[-1].json["exception"]["type"] == "KeyError"
 

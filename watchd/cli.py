@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchd import __version__
-from watchd.errors import SettingsError, WatchdError
+from watchd.errors import Mistake, SettingsError, WatchdError
 
 if TYPE_CHECKING:
     from watchd.model import Case
@@ -39,6 +39,11 @@ def main(words: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone; Python must not try to flush the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        # What every room expects of files, hosts and sockets is a WatchdError; what is left is our own output.
+        _say(f"watchd: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -117,6 +122,8 @@ def _run(given: argparse.Namespace) -> int:
     for warning in loaded.warnings:
         _say(f"{path}:{warning.line}: {warning.key}: {warning.reason}")
     mistakes = (*settings.not_built(loaded), *settings.check_secrets(loaded))
+    if not loaded.targets:
+        mistakes = (*mistakes, Mistake(line=0, key="targets", reason="no target: there is nothing to watch"))
     if mistakes:
         raise SettingsError(str(path), mistakes)
 
@@ -200,7 +207,7 @@ def _check(given: argparse.Namespace) -> int:
     if given.json:
         _print("[]")
     else:
-        _say(f"{path}: valid; {len(loaded.targets)} targets, {len(loaded.sinks)} sinks")
+        _say(f"{path}: valid; targets: {len(loaded.targets)}, sinks: {len(loaded.sinks)}")
     return OK
 
 

@@ -34,6 +34,7 @@ from watchd.watch.link import Link
 from watchd.watch.target import Means, Observer, Watch
 
 READY_LIMIT_S = 30.0
+WATCH_AGAIN_S = 5.0
 END_S = 2.0
 DRAIN_S = 10.0
 STATUS_S = 10.0
@@ -93,6 +94,7 @@ async def serve(
             tasks += [group.create_task(_keep(watch), name=f"watch {watch.name}") for watch in watches]
             tasks.append(group.create_task(_report(watches, stop), name="report"))
             await stop.wait()
+            log.info("stopping")
             systemd.notify("STOPPING=1", "STATUS=stopping")
             await _wind_down(hosts, watches, desk, box, tasks)
     finally:
@@ -193,7 +195,10 @@ async def _hold(link: Link) -> None:
 
 
 async def _keep(watch: Watch) -> None:
-    await supervise.keep(watch.name, watch.run, sleep=asyncio.sleep, random=random.random, log=log)
+    # It waits for its link, which is patient already: once that is there again, nothing more is to be waited for.
+    await supervise.keep(
+        watch.name, watch.run, sleep=asyncio.sleep, random=random.random, log=log, most_s=WATCH_AGAIN_S
+    )
 
 
 async def _report(watches: Sequence[Watch], stop: asyncio.Event) -> None:

@@ -7,7 +7,6 @@ suspicion until another witness settles it, or until two seconds pass without a 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -28,7 +27,7 @@ from watchd.model import (
     Trigger,
     TriggerKind,
 )
-from watchd.parse import lines, pieces
+from watchd.parse import lines, pieces, quotes, uncaught
 from watchd.parse.pieces import LINE_LIMIT
 
 SILENCE = timedelta(seconds=2)
@@ -41,31 +40,7 @@ UNFINISHED = timedelta(seconds=1)
 """how long a last line without its end may stand still before it is read as it is"""
 
 GENERIC = "generic"
-_OPEN_LIMIT = 32
-_BLOCK_LINES = 3000
 _EXCERPT = 300
-
-_HEADER = "Traceback (most recent call last):"
-# File "/opt/engine/launch.py", line 18, in <module>
-_FRAME = re.compile(r'^\s*File "[^"\n]{1,1000}", line \d{1,7}, in (?P<function>\S{1,200})')
-# AssertionError
-# torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
-_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]{0,200}(?::\s|:?$|\()")
-# The above exception was the direct cause of the following exception:
-# During handling of the above exception, another exception occurred:
-_CHAIN = ("The above exception was the direct cause", "During handling of the above exception")
-# <module>, run_scheduler_process, run_busy_loop, _run_code, main
-_TOP = re.compile(r"^(?:<module>|_?run_\w+|main|\w+_process|\w*_loop|_bootstrap(?:_inner)?)$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """A traceback that is being read: where it began, and the function of its outermost frame."""
-
-    process: str
-    start: int
-    outermost: str | None = None
-    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +74,7 @@ class State:
     old         old text was met and not yet judged
     stopping    the run said that it was asked to stop, at `stopping_at`
     attentive   every line is looked at, for a line of work may end an incident
+    quote       somebody else's words are being repeated: how they will end, and at which offset they began
     """
 
     engine: str = GENERIC
@@ -113,7 +89,7 @@ class State:
     position: int = 0
     began: int = 0
     turned: int = 0
-    reading: tuple[Reading, ...] = ()
+    reading: uncaught.Readings = ()
     suspicion: Suspicion | None = None
     process: Process | None = None
     gone: bool = False
@@ -122,6 +98,7 @@ class State:
     stopping_at: datetime | None = None
     worked_at: datetime | None = None
     attentive: bool = False
+    quote: tuple[quotes.Opened, int] | None = None
 
 
 def begin(
@@ -149,6 +126,8 @@ def committed(state: State) -> tuple[int, int]:
     starts = [state.tail_offset, *(reading.start for reading in state.reading)]
     if state.suspicion:
         starts.append(state.suspicion.start)
+    if state.quote:
+        starts.append(state.quote[1])
     return state.generation, min(starts)
 
 
@@ -185,7 +164,7 @@ def _relaunch(state: State, event: Relaunch) -> tuple[State, Trigger | None]:
     fresh = replace(
         state, run=state.run + 1, generation=event.generation, tail=b"", tail_offset=0, position=0, began=0, turned=0,
         tail_at=None,
-        reading=(), suspicion=None, stopping=False, health=health.relaunched(state.health),
+        reading=(), suspicion=None, stopping=False, quote=None, health=health.relaunched(state.health),
     )  # fmt: skip
     return fresh, trigger
 
@@ -220,11 +199,12 @@ def _recognise(state: State, whole: tuple[tuple[int, bytes], ...]) -> State:
 
 
 def _matters(state: State, whole: tuple[tuple[int, bytes], ...]) -> bool:
-    if state.reading or state.suspicion or state.attentive:
+    if state.reading or state.suspicion or state.attentive or state.quote:
         return True
     # This gate is what keeps a line that nobody needs from costing more than its bytes.
     data = b"\n".join(line for _, line in whole)
-    return _HEADER.encode() in data or any(needle in data for needle in engines.needles(state.engine))
+    needles = (uncaught.HEADER.encode(), *quotes.OPENING_NEEDLES, *engines.needles(state.engine))
+    return any(needle in data for needle in needles)
 
 
 def _lines(state: State, whole: tuple[tuple[int, bytes], ...], at: datetime) -> tuple[State, Trigger | None]:
@@ -238,19 +218,23 @@ def _lines(state: State, whole: tuple[tuple[int, bytes], ...], at: datetime) -> 
 
 def _line(state: State, offset: int, text: str, at: datetime) -> tuple[State, Trigger | None]:
     kinds = engines.mark(text, state.engine)
-    if MarkKind.QUOTED in kinds:
+    words = lines.split(text)
+    quote, quoted = quotes.follow(state.quote, offset, words.body)
+    state = replace(state, quote=quote)
+    if quoted or MarkKind.QUOTED in kinds:
         # What a user wrote is no word of the server's.
         return state, None
-    words = lines.split(text)
     state = _read_traceback(state, offset, words, at)
     if MarkKind.BANNER in kinds:
         standing = health.relaunched(state.health)
         state = replace(state, run=state.run + 1, turned=offset, stopping=False, health=standing)
     if MarkKind.STOPPING in kinds:
         state = replace(state, stopping=True, stopping_at=at)
+    past = state.suspicion is not None and offset > state.suspicion.offset
+    if past and (MarkKind.WORK in kinds or MarkKind.FINISHED in kinds):
+        state = replace(state, suspicion=None)
     if MarkKind.WORK in kinds:
-        past = state.suspicion is not None and offset > state.suspicion.offset
-        state = replace(state, suspicion=None if past else state.suspicion, worked_at=at)
+        state = replace(state, worked_at=at)
     return state, _fatal(state, offset, words.body, at) if MarkKind.FATAL in kinds else None
 
 
@@ -266,33 +250,14 @@ def _fatal(state: State, offset: int, body: str, at: datetime) -> Trigger:
 
 
 def _read_traceback(state: State, offset: int, words: lines.Words, at: datetime) -> State:
-    body, process = words.body, str(words.rank) if words.process is None else words.process
-    if body.rstrip().endswith(_HEADER):
-        known = next((r for r in state.reading if r.process == process), None)
-        begun = Reading(process=process, start=known.start if known else offset)
-        others = tuple(r for r in state.reading if r.process != process)
-        return replace(state, reading=(*others[-_OPEN_LIMIT:], begun))
-    reading = next((r for r in state.reading if r.process == process), state.reading[-1] if state.reading else None)
-    if reading is None:
-        return state
-    others = tuple(r for r in state.reading if r is not reading)
-    frame = _FRAME.match(body)
-    if frame or not body.strip() or body[0] in " \t" or body.startswith(_CHAIN):
-        outermost = reading.outermost or (frame["function"] if frame else None)
-        if reading.lines >= _BLOCK_LINES:
-            return replace(state, reading=others)
-        return replace(state, reading=(*others, replace(reading, outermost=outermost, lines=reading.lines + 1)))
-    if not _EXCEPTION.match(body):
-        # A line of somebody else between the lines of this traceback.
-        return replace(state, reading=(*others, replace(reading, lines=reading.lines + 1)))
-    state = replace(state, reading=others)
-    if reading.outermost is None or not _TOP.match(reading.outermost):
+    reading, begun = uncaught.follow(state.reading, offset, words)
+    state = replace(state, reading=reading)
+    if begun is None:
         return state
     if state.suspicion:
         return replace(state, suspicion=replace(state.suspicion, at=at))
-    found = Suspicion(
-        run=state.run, start=reading.start, offset=offset, text=body[:_EXCERPT], at=at, stopping=state.stopping
-    )
+    text = words.body[:_EXCERPT]
+    found = Suspicion(run=state.run, start=begun, offset=offset, text=text, at=at, stopping=state.stopping)
     return replace(state, suspicion=found, worked_at=None)
 
 
@@ -366,7 +331,7 @@ def _unfinished(state: State, at: datetime) -> tuple[State, Trigger | None]:
     state = replace(state, tail_at=None)
     text = pieces.shown(state.tail.rstrip(b"\r")).decode("utf-8", "replace")
     kinds = engines.mark(text, state.engine)
-    if MarkKind.QUOTED in kinds:
+    if state.quote or MarkKind.QUOTED in kinds:
         return state, None
     words = lines.split(text)
     state = _read_traceback(state, state.tail_offset, words, at)

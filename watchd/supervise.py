@@ -54,14 +54,17 @@ async def keep(
     log: Log,
     on_down: OnDown | None = None,
     clock: Callable[[], float] = time.monotonic,
+    most_s: float = REFUSED_LAST_S,
 ) -> None:
     """Run `work` until cancelled, with full jitter between the runs; `on_down` hears of every end, before the pause.
+
+    No pause is longer than `most_s`: less for work that waits for somebody else's back-off as it is.
 
     A reason is logged once, and again when it changes. A programming error is logged with its traceback, each time, and
     tried again too. `random` gives numbers from 0 to 1. Raises StoreError, alone or within the ExceptionGroup in which
     it came: without its store the process must end. What `on_down` raises comes through as well.
     """
-    backoff = _Backoff(name, random=random, log=log, on_down=on_down, clock=clock)
+    backoff = _Backoff(name, random=random, log=log, on_down=on_down, clock=clock, most_s=most_s)
 
     async def once() -> None:
         backoff.begin()
@@ -97,9 +100,16 @@ class _Backoff:
     """How often it failed in a row, and what was said of it."""
 
     def __init__(
-        self, name: str, *, random: Callable[[], float], log: Log, on_down: OnDown | None, clock: Callable[[], float]
+        self,
+        name: str,
+        *,
+        random: Callable[[], float],
+        log: Log,
+        on_down: OnDown | None,
+        clock: Callable[[], float],
+        most_s: float,
     ) -> None:
-        self._name = name
+        self._name, self._most_s = name, most_s
         self._random, self._clock, self._log, self._on_down = random, clock, log, on_down
         self._began = clock()
         self._failures = 0
@@ -113,7 +123,7 @@ class _Backoff:
         if self._clock() - self._began >= HEALTHY_S:
             self._failures, self._said = 0, ""
         self._failures += 1
-        return self._random() * ceiling(self._failures, _error(state))
+        return self._random() * min(ceiling(self._failures, _error(state)), self._most_s)
 
     async def tell(self, state: tenacity.RetryCallState) -> None:
         """Say why it ended."""

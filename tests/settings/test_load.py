@@ -217,3 +217,10 @@ def test_rules_of_the_contract_have_its_defaults() -> None:
 def test_pydantic_is_loaded_only_with_a_configuration() -> None:
     script = "import sys, watchd.settings; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_host_that_is_nearly_one_of_the_file_draws_a_warning(write: Write) -> None:
+    """A misspelt host would be looked for in ~/.ssh/config, and not found until the daemon runs."""
+    path = write('[hosts.gpu-01]\n[[targets]]\nname = "a"\nhost = "gpu-1"\nlog = "/l"\n')
+    said = [f"{warning.line}: {warning.key}: {warning.reason}" for warning in settings.load(path).warnings]
+    assert any(text.startswith("4: targets[0].host: ") and "did you mean `gpu-01`" in text for text in said)

@@ -238,6 +238,8 @@ class World:
         for life, with_text in found:
             if life.number not in left:
                 continue  # it ended during the poll, before or after it could be read
+            if life.orphaned and self.files.get(self.path) is not life:
+                continue  # nobody knows what it is
             life.looked_at = life.looked_at or with_text
             life.swapped = life.swapped and not self.inodes
             life.seen_empty = not with_text

@@ -6,10 +6,12 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+from tests.support import situations
+from watchd.diagnosis import registry
+from watchd.model import Case, Run
 from watchd.parse import lines as prefixes
-
-Transform = Callable[[bytes], bytes]
 
 TEARDOWN = 10_000
 """Lines of teardown that are appended."""
@@ -68,7 +70,7 @@ def bare(data: bytes) -> bytes:
 
 def shuffled(data: bytes) -> bytes:
     """Ranks that wrote within the same second, in another order of ranks; each rank's own lines stay in theirs."""
-    mixed = random.Random(len(data))  # noqa: S311 - the same each time
+    mixed = random.Random(len(data))  # the same each time
     return "\n".join(_shuffled(data.decode("utf-8", "replace").split("\n"), mixed)).encode()
 
 
@@ -108,3 +110,51 @@ def _mix(block: list[tuple[object, str]], mixed: random.Random) -> Iterator[str]
     mixed.shuffle(order)
     heads = {rank: iter(queue) for rank, queue in queues.items()}
     return (next(heads[rank]) for rank in order)
+
+
+TRANSFORMS: dict[str, Callable[[bytes], bytes | tuple[bytes, int]]] = {
+    "behind_an_older_crash": behind_an_older_crash,
+    "behind_its_own_older_crash": behind_its_own_older_crash,
+    "before_much_teardown": before_much_teardown,
+    "coloured": coloured,
+    "bare": bare,
+    "shuffled": shuffled,
+    "second_half": second_half,
+}
+
+
+def stays(folder: Path, name: str) -> bool | None:
+    """Whether a case's answer is the same for the transformed log; None where the transformation does not fit the case.
+
+    Teardown is what a job that is gone leaves behind, and a half is only enough where what decides lies in it.
+    """
+    case = situations.read(folder)
+    data = situations.log(folder)
+    if name == "before_much_teardown" and case.health != "down":
+        return None
+    made = TRANSFORMS[name](data)
+    changed, offset = made if isinstance(made, tuple) else (made, 0)
+    if offset and _first_byte(case) <= offset:
+        return None
+    return _said(case) == _said(situations.read(folder, changed, offset=offset))
+
+
+def _said(case: Case) -> tuple[object, ...]:
+    found, run = registry.judge(case), case.get(Run)
+    root = found.root
+    text: str | None = None
+    if root is not None and root.event is not None:
+        text = root.event.text
+    elif root is not None and root.index is not None and run is not None:
+        text = prefixes.split(run.lines[root.index].text).body.strip()
+    kind = root.traceback.type if root is not None and root.traceback is not None else None
+    return found.verdict, found.cause, text, kind
+
+
+def _first_byte(case: Case) -> int:
+    """Offset of the first line that decides, that of its traceback's header; past the end where no line does."""
+    root, run = registry.judge(case).root, case.get(Run)
+    if root is None or root.index is None or run is None:
+        return 1 << 62
+    first = min((root.index, *(root.traceback.indexes if root.traceback else ())))
+    return run.lines[first].offset

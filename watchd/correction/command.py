@@ -37,6 +37,7 @@ class Command:
     given: tuple[Given, ...] = ()
     strange: tuple[str, ...] = ()
     values: Mapping[str, Value] = field(default_factory=dict)
+    also: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, dest: str) -> Given | None:
         """The flag that sets an attribute, the last of them; `a.b` is a key of the attribute `a`."""
@@ -83,7 +84,11 @@ def read(words: Sequence[str], known: Known, settings: Mapping[str, Value] | Non
             value, shown = (False if off else flag.kind != "off"), None
         given.append(Given(typed=typed, flag=flag, words=tuple(used), value=value, path=path, text=shown))
     return Command(
-        words=tuple(words), given=tuple(given), strange=tuple(strange), values=_values(given, known, settings or {})
+        words=tuple(words),
+        given=tuple(given),
+        strange=tuple(strange),
+        values=_values(given, known, settings or {}),
+        also=known.also,
     )
 
 
@@ -126,7 +131,8 @@ def _values(given: Sequence[Given], known: Known, settings: Mapping[str, Value])
             node[key] = made = dict(inner) if isinstance(inner, dict) else {}
             node = made
         node[one.path[-1]] = one.value
-    return {**found, **trees}
+    found |= trees
+    return found | {dest: found[attribute] for attribute, dest in known.also.items()}
 
 
 def find(typed: str, known: Known) -> tuple[Flag | None, tuple[str, ...], bool]:
@@ -137,7 +143,7 @@ def find(typed: str, known: Known) -> tuple[Flag | None, tuple[str, ...], bool]:
     exact = known.by_name.get(typed)
     if exact is not None:
         return exact, (), False
-    if not known.read:
+    if not known.flags:
         return _guessed(typed), (), False
     if typed.startswith("--no-"):
         flag = known.by_name.get("--" + typed[5:])
@@ -152,7 +158,9 @@ def find(typed: str, known: Known) -> tuple[Flag | None, tuple[str, ...], bool]:
         return dashed, (), False
     name, *path = typed.split(".")
     owner = known.by_name.get(name.replace("_", "-") if name.startswith("--") else name) if path else None
-    return (owner, tuple(path), False) if owner is not None and all(path) else (None, (), False)
+    if owner is not None and all(path):
+        return owner, tuple(path), False
+    return (_guessed(typed) if known.partial else None), (), False
 
 
 def _guessed(typed: str) -> Flag | None:

@@ -50,6 +50,8 @@ class Known:
     by_name: Mapping[str, Flag] = field(default_factory=dict)
     by_dest: Mapping[str, Flag] = field(default_factory=dict)
     partial: bool = False
+    also: Mapping[str, str] = field(default_factory=dict)
+    """attributes to the name under which the parser leaves their value, where the program copies it to another"""
 
     @property
     def read(self) -> bool:
@@ -72,7 +74,28 @@ def read(modules: Sequence[Module], evaluate: Evaluate) -> Known:
             continue
         found[flag.dest] = merged
         by_name |= dict.fromkeys(merged.names, merged)
-    return Known(flags=tuple(found.values()), by_name=by_name, by_dest=found)
+    also: dict[str, str] = {}
+    for attribute, dest in _copied(modules):
+        held = found.get(dest)
+        if held is not None and attribute not in found:
+            # args.ranks = args.tensor_parallel_size: the checks read the one, the flag sets the other.
+            del found[dest]
+            found[attribute] = replace(held, dest=attribute)
+            also[attribute] = dest
+            by_name |= dict.fromkeys(held.names, found[attribute])
+    return Known(flags=tuple(found.values()), by_name=by_name, by_dest=found, also=also)
+
+
+def _copied(modules: Sequence[Module]) -> Iterator[tuple[str, str]]:
+    """`args.a = args.b`: the attribute `a` is set by the flag whose value the parser leaves in `b`."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Assign(
+                    targets=[ast.Attribute(value=ast.Name(id=one), attr=attribute)],
+                    value=ast.Attribute(value=ast.Name(id=other), attr=dest),
+                ) if one == other != "self":
+                    yield attribute, dest
 
 
 def _of(module: Module, evaluate: Evaluate) -> Iterator[Flag]:

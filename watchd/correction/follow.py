@@ -315,6 +315,8 @@ def values_with(command: Command, changes: Mapping[str, Value]) -> dict[str, Val
         name, *path = dest.split(".")
         if not path:
             found[name] = value
+            if name in command.also:
+                found[command.also[name]] = value
             continue
         held = found.get(name)
         tree: dict[str, Value] = dict(held) if isinstance(held, dict) else {}

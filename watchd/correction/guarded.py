@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from watchd.correction import command as commands
+from watchd.correction import settings
 from watchd.correction.command import Change, Command
 from watchd.correction.follow import Follower, Place, Ran, frames_in, modules_of, place_of, quoted_values
 from watchd.correction.search import Found, Search, names_in, path_to
@@ -56,7 +57,7 @@ def fix(crash: Crash) -> Fix | None:
     follower = Follower(modules, frames, place)
     follower.facts = quoted_values(place, crash.message)
     command = commands.read(crash.running, follower.known, _settings(crash, follower))
-    if command.strange and follower.known.flags:
+    if set(command.strange) - settings.FLAGS and follower.known.flags:
         # The program took these flags, so they are defined in a file that is not at hand.
         follower.known = replace(follower.known, partial=True)
         command = commands.read(crash.running, follower.known, _settings(crash, follower))

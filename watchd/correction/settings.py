@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from watchd.correction.values import Value
 
-_FLAGS = frozenset(("--config", "--config-file", "--config_file", "--config-path", "--config_path"))
+FLAGS = frozenset(("--config", "--config-file", "--config_file", "--config-path", "--config_path"))
 _SUFFIXES = (".json", ".yaml", ".yml", ".toml")
 # graph-min-batch: 32      model_path: "/models/a"  # as agreed
 _ROW = re.compile(r"(?P<key>[A-Za-z][\w-]{0,100})\s{0,8}:(?:\s(?P<value>.*))?$")
@@ -19,7 +19,7 @@ def named(argv: Sequence[str]) -> str | None:
     """The settings file that the command names, or None."""
     for at, word in enumerate(argv):
         name, equals, value = word.partition("=")
-        if name in _FLAGS:
+        if name in FLAGS:
             path = value if equals else (argv[at + 1] if at + 1 < len(argv) else "")
             if path.endswith(_SUFFIXES):
                 return path

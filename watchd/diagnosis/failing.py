@@ -65,7 +65,11 @@ def followed(scene: Scene) -> Diagnosis | None:
 def silent(scene: Scene) -> Diagnosis:
     """It is gone without a word; or nobody knows whether it is."""
     if scene.case.health is None and scene.case.alive is None:
-        return say.fine("The log names no fault; health and process were not asked.", Confidence.UNKNOWN)
+        return say.fine(
+            "Nobody asked its health check, nor whether its process lives: a server that was killed leaves such a log too.",
+            Confidence.UNKNOWN,
+            "The log names no fault, and its health was not asked",
+        )
     last = next((index for index in reversed(range(len(scene.bodies))) if scene.bodies[index].strip()), None)
     root = Root(index=last) if last is not None else None
     found = say.diagnosis(scene, Verdict.CRASH, Cause.PROCESS_KILLED, Confidence.UNKNOWN, None, root)

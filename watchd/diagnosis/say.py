@@ -31,11 +31,9 @@ def diagnosis(
     )
 
 
-def fine(reason: str, confidence: Confidence) -> Diagnosis:
-    """Nothing is wrong, and why that is thought."""
-    return Diagnosis(
-        verdict=Verdict.OK, cause=Cause.NONE, confidence=confidence, summary="Nothing is wrong", because=(reason,)
-    )
+def fine(reason: str, confidence: Confidence, summary: str = "Nothing is wrong") -> Diagnosis:
+    """Nothing is wrong, as far as is known, and why that is thought."""
+    return Diagnosis(verdict=Verdict.OK, cause=Cause.NONE, confidence=confidence, summary=summary, because=(reason,))
 
 
 def place(scene: Scene, index: int) -> str:
@@ -81,7 +79,7 @@ def advice(scene: Scene, verdict: Verdict, cause: Cause, fault: Fault | None, ro
     own = fault.signature if fault is not None and fault.cause is cause else None
     if own is not None:
         said.append(words.first(own.advice, found) or "")
-    if own is None or not own.advice:
+    if refusal is None and (own is None or not own.advice):
         said.append(words.first(signatures.causes().get(cause, {}).get("advice", ()), found) or "")
     if root is not None and isinstance(root.rank, int) and not any(f"rank {root.rank}" in text for text in said):
         said.append(f"Look at rank {root.rank} first: the others follow from it.")

@@ -69,7 +69,10 @@ ENGINE = Engine(
     cleanup=patterns(r"^\[shutdown\] ", r"^Parent process exited, terminating worker", r"^nanobind: leaked"),
     version=patterns(r"vLLM API server version v?(\d+\.\d+\S*)", r"V1 LLM engine \(v(\d+\.\d+[^)\s]*)\)"),
     process=re.compile(r"\bvllm serve\b|vllm\.entrypoints"),
-    arguments=("vllm/engine/arg_utils.py", "vllm/entrypoints/openai/cli_args.py",),
+    arguments=(
+        "vllm/engine/arg_utils.py",
+        "vllm/entrypoints/openai/cli_args.py",
+    ),
     knobs={
         "memory_share": "--gpu-memory-utilization",
         "batch": "--max-num-seqs",

@@ -151,12 +151,13 @@ class Stream:
         behind = self.offset - offset
         if behind + length <= len(self.recent):
             return self._place(offset, self.recent[len(self.recent) - behind - length :][:length])
-        if self.handle is None:
+        # Whoever follows may let it go meanwhile.
+        handle, now = self.handle, self.place()
+        if handle is None:
             return None
-        now = self.place()
-        witness = await read_whole(self.handle, offset - length, length)
+        witness = await read_whole(handle, offset - length, length)
         # Read in this order: had the file been rewritten before the first of them, the second would show it.
-        if len(witness) < length or not await is_same(self.handle, now):
+        if len(witness) < length or not await is_same(handle, now):
             return None
         return self._place(offset, witness)
 

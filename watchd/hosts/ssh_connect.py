@@ -237,11 +237,17 @@ async def open_connection(
         clients.append(Client())
         return clients[-1]
 
+    task = asyncio.current_task()
+    asked_before = task.cancelling() if task else 0
     try:
         connection = await asyncssh.connect(
             plan.host, client_factory=client, known_hosts=plan.known_hosts, tunnel=tunnel, **plan.options
         )
     except ssh_errors.FOREIGN as error:
+        if task and task.cancelling() > asked_before:
+            # `asyncio.wait_for`, in there, gives a failure of the same moment instead (Python 3.11): whoever was told to
+            # end would try again.
+            raise asyncio.CancelledError from error
         raise _failure(address, plan, clients[-1] if clients else Client(), error) from error
     return connection, clients[-1]
 
@@ -263,18 +269,21 @@ def _key_failure(address: SshAddress, plan: Plan, client: Client, error: asyncss
     fingerprint = client.shown.get_fingerprint()
     kind = f"{client.shown.get_algorithm()} {'authority' if client.shown_as_ca else 'key'}"
     keys, authorities = plan.known_hosts.match(plan.alias or plan.host, client.shown_by, _lookup_port(plan))[:2]
-    scan = f"ssh-keyscan -p {plan.port} {plan.host} >> {plan.known_path}"
+    # The very key that was shown: asking the network once more might bring another.
+    shown = client.shown.export_public_key().decode("ascii").split()
+    line = " ".join((_known_name(plan), *shown[:2]))
+    add = f"echo '{line}' >> {plan.known_path}"
     if keys or authorities:
         return HostKeyChangedError(
             address.name,
             f"{plan.where} shows another host key than {plan.known_path} holds: now {kind} {fingerprint}. Somebody may"
-            f" be in between, or the machine was set up anew. Ask its owner; only then: {_forget(plan)} && {scan}",
+            f" be in between, or the machine was set up anew. Ask its owner; only then: {_forget(plan)} && {add}",
             fingerprint,
         )
     return HostKeyUnknownError(
         address.name,
-        f"nobody has said yet that {plan.where} is the right machine: it shows {kind} {fingerprint}. Compare that with"
-        f" its owner or console, then add it: {scan}",
+        f"host key unknown: {plan.where} shows {kind} {fingerprint}, and no line of known_hosts is about it. Compare"
+        f" that with its owner or console, then add it: {add}",
         fingerprint,
     )
 
@@ -283,6 +292,10 @@ def _lookup_port(plan: Plan) -> int | None:
     return plan.port if plan.port != SSH_PORT else None
 
 
-def _forget(plan: Plan) -> str:
+def _known_name(plan: Plan) -> str:
     place = plan.host if _lookup_port(plan) is None else f"[{plan.host}]:{plan.port}"
-    return f"ssh-keygen -f {plan.known_path} -R '{plan.alias or place}'"
+    return plan.alias or place
+
+
+def _forget(plan: Plan) -> str:
+    return f"ssh-keygen -f {plan.known_path} -R '{_known_name(plan)}'"

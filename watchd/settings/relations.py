@@ -6,6 +6,7 @@ not only once the others are mended.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -51,6 +52,12 @@ def warnings(document: Raw, places: Places) -> Iterator[Mistake]:
         yield places.mistake(("targets",), "no target: nothing is watched")
     if names and not document.get("sinks"):
         yield places.mistake(("sinks",), "no sink: incidents are kept in the store, and nobody is told")
+    hosts = list(_table(document, "hosts"))
+    for index, target in _targets(document):
+        close = difflib.get_close_matches(str(target["host"]), hosts, n=1) if target["host"] not in hosts else []
+        if close:
+            reason = f"no [hosts.{target['host']}] here, so ~/.ssh/config is asked; did you mean `{close[0]}`?"
+            yield places.mistake(("targets", index, "host"), reason)
     for sink, table in _table(document, "sinks").items():
         for index, wanted in enumerate(table.get("targets", ())):
             if "discovery" not in document and not any(fnmatchcase(name, wanted) for name in names):

@@ -51,7 +51,7 @@ def command(command: str, marked: set[str], style: Style, room: int) -> list[Row
     rows: list[Row] = []
     spans: list[Span] = []
     room -= 2  # for the backslash
-    for flag, part in _parts(whole_plain(command), room):
+    for flag, part in _parts(whole_plain(command), room - 2):
         used = sum(columns(span.text) for span in spans)
         if spans and used + 1 + columns(part) > room:
             rows.append((*spans, Span(" \\")))

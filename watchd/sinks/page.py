@@ -148,9 +148,10 @@ def _code(incident: Incident, layout: Layout) -> list[Row]:
     if source.matches_log is False:
         changed = layout.text("this file is no longer the one that the server ran", Style.WARNING)
     rows = layout.section("source", [*_path(source.path, layout), *changed, *_listing(source, line, layout)])
-    if source.guard is not None:
+    if source.guard is not None and source.guard.condition:
         rows += layout.section("guard", layout.text(source.guard.condition, Style.STRONG))
-        rows += layout.section("ties", layout.text(", ".join(source.guard.requires), Style.NAME))
+        if source.guard.requires:
+            rows += layout.section("ties", layout.text(", ".join(source.guard.requires), Style.NAME))
     return rows
 
 

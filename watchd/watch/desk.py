@@ -7,14 +7,19 @@ import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
+import structlog
+
 from watchd import incident
-from watchd.model import Checkpoint, Incident, Launch, LaunchOrigin, LaunchRecord, Scope, Status, Target
+from watchd.model import Checkpoint, Incident, Launch, LaunchOrigin, LaunchRecord, Scope, Severity, Status, Target
 from watchd.outbox import Outbox
 from watchd.parse import secrets
 from watchd.store import AsyncStore
 
 KEEP_S = 1.0
 """seconds between two transactions for places that no incident went with"""
+
+
+log = structlog.get_logger()
 
 
 class Desk:
@@ -44,6 +49,7 @@ class Desk:
             # Not afterwards: meanwhile it might be written over the newer one.
             self._places.pop(place.target, None)
         await self._box.file(before, after, place)
+        _report(before, after)
         if place is not None:
             self._kept[place.target] = (place.generation, place.offset)
 
@@ -104,3 +110,24 @@ class Desk:
                 seen_at=at,
             )
         )
+
+
+def _report(before: Incident | None, after: Incident) -> None:
+    """What happened, in the daemon's own log: it must tell the story without any sink."""
+    if before is not None and before.revision == after.revision:
+        return
+    if after.status is Status.RESOLVED:
+        event = "incident_resolved"
+    else:
+        event = "incident_opened" if before is None else "incident_updated"
+    loud = after.status is Status.FIRING and after.severity in (Severity.ERROR, Severity.CRITICAL)
+    (log.error if loud else log.info)(
+        event,
+        incident=after.id,
+        revision=after.revision,
+        target=after.target.name if after.target else None,
+        verdict=after.verdict.value,
+        cause=after.cause.value if after.cause else None,
+        stage=after.stage.value,
+        summary=after.summary,
+    )

@@ -46,6 +46,8 @@ from watchd.watch.life import Life
 from watchd.watch.link import Link
 from watchd.watch.recent import Recent
 
+HUNT_S = 10.0
+"""seconds after a new run was seen to begin in which its process is looked for without a pause"""
 LIVE_S = 1.0
 """seconds between two looks at a quiet log"""
 HOT_S = 0.25
@@ -211,15 +213,19 @@ class Watch:
 
     async def _look_at_processes(self) -> None:
         interval = self._target.health.interval_s if self._target.health else 10.0
-        looked = grown = float("-inf")
+        looked = grown = turned = float("-inf")
         await self._pulled.wait()
         while True:
             age = self._means.clock() - looked
             unknown_and_growing = self._state.process is None and self._grew_at > grown
-            if self._curious.is_set() or self._turned.is_set() or age >= (2 if unknown_and_growing else interval):
+            if self._turned.is_set():
                 self._turned.clear()
+                turned = self._means.clock()
+            # A launch that dies in its argument checks lives for seconds: its command line must be caught in them.
+            hunting = self._state.process is None and self._means.clock() - turned < HUNT_S
+            if hunting or self._curious.is_set() or age >= (2 if unknown_and_growing else interval):
                 looked, grown = self._means.clock(), self._grew_at
-                await self._look(not_older_s=0.5)
+                await self._look(not_older_s=0.2 if hunting else 0.5)
                 self._first_pass.set()
             await self._glance(0.5)
 
