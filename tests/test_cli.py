@@ -65,6 +65,28 @@ def test_run_refuses_what_this_version_does_not_build(tmp_path: Path) -> None:
     assert f"{config}:1: web: not in this version" in said.stderr
 
 
+def test_run_with_nothing_to_watch_is_no_daemon(tmp_path: Path) -> None:
+    """Better none than one that is believed to watch."""
+    config = tmp_path / "watchd.toml"
+    config.write_text("")
+    said = watchd("run", "-c", str(config))
+    assert (said.returncode, "no target" in said.stderr) == (78, True)
+
+
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("fine\n")
+    said = subprocess.run(
+        f"{sys.executable} -m watchd diagnose {log} > /dev/full",
+        shell=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (said.returncode, said.stderr) == (1, "watchd: No space left on device\n")
+
+
 def test_run_without_a_configuration_says_where_it_may_lie(tmp_path: Path) -> None:
     said = watchd("run", home=tmp_path)
     assert said.returncode == 78

@@ -47,7 +47,7 @@ def opened() -> Incident:
     return incident.open_target(TARGET, TRIGGER, now=NOW, id=incident.new_id(NOW, bytes(10)))
 
 
-def concluded(*, line: int | None = 43, secret: str = "hunter2secret") -> Incident:  # noqa: S107
+def concluded(*, line: int | None = 43, secret: str = "hunter2secret") -> Incident:
     lines = (Line(line, 0, "Traceback (most recent call last):"), Line(line, 35, f"AssertionError: {secret}"))
     trace = Traceback(type="AssertionError", message=secret, frames=FRAMES, indexes=(0, 1), rank=3)
     case = Case(

@@ -92,7 +92,9 @@ def _parser() -> argparse.ArgumentParser:
 def _signatures_parser(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listed = parts.add_parser("list", help="every signature: name, cause, family, samples")
-    listed.add_argument("--json", action="store_true", help="print them as JSON, with patterns and samples")
+    shape = listed.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print them as JSON, with patterns and samples")
+    shape.add_argument("--markdown", action="store_true", help="print them as a page, cause by cause")
     _configured(listed)
     listed.set_defaults(command=_signatures_list)
     test = parts.add_parser("test", help="try a file of signatures on its samples, or all signatures on a log")
@@ -122,15 +124,16 @@ def _run(given: argparse.Namespace) -> int:
     for warning in loaded.warnings:
         _say(f"{path}:{warning.line}: {warning.key}: {warning.reason}")
     mistakes = (*settings.not_built(loaded), *settings.check_secrets(loaded))
-    if not loaded.targets:
-        mistakes = (*mistakes, Mistake(line=0, key="targets", reason="no target: there is nothing to watch"))
     if mistakes:
         raise SettingsError(str(path), mistakes)
 
     from watchd import daemon
     from watchd.diagnosis import own
 
-    return daemon.main(own.equip(loaded))
+    equipped = own.equip(loaded)
+    if not loaded.targets:
+        raise SettingsError(str(path), (Mistake(line=0, key="targets", reason="no target: there is nothing to watch"),))
+    return daemon.main(equipped)
 
 
 def _diagnose(given: argparse.Namespace) -> int:
@@ -161,7 +164,8 @@ def _signatures_list(given: argparse.Namespace) -> int:
     from watchd.diagnosis import listing, own
 
     known = own.for_nobody(_settings(given.config))
-    _print(listing.as_json(known) if given.json else listing.table(known))
+    shape = listing.as_json if given.json else listing.page if given.markdown else listing.table
+    _print(shape(known))
     return OK
 
 

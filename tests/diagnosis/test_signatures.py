@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import time
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
-from watchd.diagnosis import families, signatures
+from watchd.diagnosis import families, listing, signatures
 from watchd.diagnosis.base import Role, Signature
 from watchd.model import Cause
 from watchd.parse.needle import needle
 
+ROOT = Path(__file__).parents[2]
 CATALOGUE = signatures.catalogue()
 ADVERSARY_BYTES = 1 << 20
 ADVERSARY_S = 5.0
@@ -78,8 +80,19 @@ def test_every_file_of_the_folder_is_read() -> None:
 
 
 def test_every_cause_that_a_log_can_show_has_a_signature_or_words_of_its_own() -> None:
-    told = {signature.cause for signature in CATALOGUE} | set(signatures.causes())
+    own = {cause for cause, words in signatures.causes().items() if words["says"]}
+    told = {signature.cause for signature in CATALOGUE} | own
     assert set(Cause) - {Cause.NONE} <= told
+
+
+def test_every_cause_says_what_it_covers_in_the_order_of_the_contract() -> None:
+    assert set(signatures.causes()) == set(Cause)
+    assert all(words["covers"][0] for words in signatures.causes().values())
+
+
+def test_the_page_of_causes_is_what_the_catalogue_says() -> None:
+    """Written anew by `watchd signatures list --markdown > docs/causes.md`."""
+    assert (ROOT / "docs" / "causes.md").read_text() == listing.page(CATALOGUE)
 
 
 def test_what_may_decide_says_what_to_do() -> None:

@@ -8,10 +8,17 @@ from pathlib import Path
 
 from watchd.diagnosis import chains, signatures
 from watchd.errors import LogUnreadableError
-from watchd.model import Line, Signature
+from watchd.model import Cause, Line, Role, Signature
 from watchd.parse import lines as prefixes
 from watchd.parse import secrets, traceback
 
+_HEAD = """\
+# Causes
+
+What `watchd signatures list --markdown` prints: each cause, and by which lines it is recognised. Every row is one entry
+of `watchd/diagnosis/signatures/*.toml`, with its first sample and its first advice; words in braces are facts of the
+case. How an entry is added stands in [diagnosis.md](diagnosis.md).
+"""
 WINDOW = 8 << 20
 """Bytes at the end of a log that are looked at."""
 _WIDE = 160
@@ -32,6 +39,41 @@ def table(known: Sequence[Signature]) -> str:
 def as_json(known: Sequence[Signature]) -> str:
     """The same in full: patterns, samples and words."""
     return json.dumps([_plain(one) for one in known], indent=2, ensure_ascii=False)
+
+
+def page(known: Sequence[Signature]) -> str:
+    """The catalogue as a Markdown page: cause by cause what is recognised, by which words, and what is advised."""
+    told = [_HEAD]
+    for cause, words in sorted(signatures.causes().items(), key=lambda item: list(Cause).index(item[0])):
+        told += [f"## {cause.value}", "", f"{words['covers'][0][0].upper()}{words['covers'][0][1:]}.", ""]
+        rows = [one for one in known if one.cause is cause and one.role is not Role.NOISE]
+        told += [row for one in rows for row in _entry(one)]
+        if words["advice"]:
+            told += [f"Without words of its own: {_markdown(words['advice'][0])}", ""]
+    told += ["## Noise", "", "Recognised so that it never leads.", ""]
+    told += [f"- **{one.name}**: {_code(one.matches[0])}" for one in known if one.role is Role.NOISE]
+    told += ["", "## Consequences", "", "Whatever caused them; none leads while anything better is there.", ""]
+    told += [f"- **{one.name}**: {_code(one.matches[0])}" for one in known if one.role is Role.ECHO and not one.cause]
+    return "\n".join(told) + "\n"
+
+
+def _entry(one: Signature) -> Iterator[str]:
+    role = {Role.ROOT: "", Role.SIGN: " (an early or partial sign)", Role.ECHO: " (a consequence)"}.get(one.role, "")
+    yield f"- **{one.name}**{role}: {_markdown(one.says) or 'see the line'}  "
+    yield f"  {_code(one.matches[0])}  "
+    if one.advice:
+        yield f"  → {_markdown(one.advice[0])}"
+    yield ""
+
+
+def _code(text: str) -> str:
+    shown = " ".join(text.split())
+    return f"`` {shown if len(shown) <= _WIDE else shown[:_WIDE] + '…'} ``"
+
+
+def _markdown(text: str) -> str:
+    """Facts in braces read as such in a page; what a page would take for markup is left to backquotes."""
+    return text.replace("<", "&lt;").replace("*", "\\*")
 
 
 def tried(file: Path, own: Sequence[Signature]) -> str:

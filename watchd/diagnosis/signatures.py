@@ -63,10 +63,17 @@ def catalogue() -> tuple[Signature, ...]:
 
 @cache
 def causes() -> Mapping[Cause, Mapping[str, tuple[str, ...]]]:
-    """Per cause the phrase and the advice for faults whose signature has none: keys `says` and `advice`."""
+    """Per cause what it covers, and the phrase and the advice for faults whose signature has none.
+
+    Keys `covers`, `says` and `advice`; of phrases there is one or none.
+    """
     text = resources.files("watchd.diagnosis").joinpath("signatures", "causes.toml").read_text("utf-8")
     return {
-        Cause(code): {"says": (table["says"],), "advice": tuple(table["advice"])}
+        Cause(code): {
+            "covers": (table["covers"],),
+            "says": (table["says"],) if "says" in table else (),
+            "advice": tuple(table.get("advice", ())),
+        }
         for code, table in tomllib.loads(text).items()
     }
 
