@@ -46,9 +46,10 @@ def test_every_transformation_has_a_bound() -> None:
 def test_the_answer_stays_the_same_for_a_sample_of_cases(name: str) -> None:
     each = EACH * (5 if name == SLOW else 1)
     own = [folder for folder in folders(OWN) if name != SLOW or "quiet" not in folder.name]
-    found, words = share(name, (*own, *folders(SHARED)[::each]))
-    # One case in thirty weighs more than one in a hundred.
-    assert found >= LEAST[name] - 0.05, words
+    cases = (*own, *folders(SHARED)[::each])
+    found, words = share(name, cases)
+    # One case in thirty weighs more than one in a hundred; and where there are only a few, one of them may change.
+    assert found >= min(LEAST[name] - 0.05, 1 - 1.01 / max(1, len(cases) - 1)), words
 
 
 @pytest.mark.long

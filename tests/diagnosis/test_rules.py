@@ -224,3 +224,48 @@ def test_words_of_users_crash_nothing() -> None:
 def test_an_empty_case_is_judged_without_a_claim() -> None:
     found = diagnosed(case_of("", health=None))
     assert (found.verdict, found.confidence, found.root) == (Verdict.OK, Confidence.UNKNOWN, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("Shard process was signaled to shutdown with signal 7 rank=1", Cause.SHARED_MEMORY),
+        ("Shard process was signaled to shutdown with signal 11 rank=1", Cause.SEGFAULT),
+        ("  traceback : Signal 6 (SIGABRT) received by PID 812, rank=1", Cause.SEGFAULT),
+        ("process 1 terminated with signal SIGSEGV, rank 1", Cause.SEGFAULT),
+    ],
+)
+def test_a_signal_that_a_launcher_names_says_what_ended_its_child(said: str, cause: Cause) -> None:
+    found = diagnosed(case_of(f"loading\n{said}\n"))
+    assert (found.verdict, found.cause) == (Verdict.CRASH, cause)
+    assert found.confidence is not Confidence.CERTAIN
+    assert found.root is not None
+    assert found.root.rank == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "whose"), [("Memory cgroup out of memory", "container"), ("Out of memory", "the host")]
+)
+def test_advice_on_host_memory_says_who_held_how_much_of_whose(words: str, whose: str) -> None:
+    kernel = f"[Tue Dec  1 13:46:16 2026] {words}: Killed process 1317 (python3) total-vm:9kB, anon-rss:65536000kB"
+    found = diagnosed(case_of(KILLED, kernel=kernel))
+    assert "python3 (pid 1317) held 62.5 GiB" in found.advice[0]
+    assert whose in found.advice[0]
+
+
+def test_a_shells_word_on_the_run_before_degrades_no_server_that_answers() -> None:
+    log = """
+        run.sh: line 7:  4242 Aborted                 (core dumped) python3 serve.py
+        step 1 loss 2.0
+        step 2 loss 1.9
+        """
+    assert diagnosed(case_of(log, health="up")).verdict is Verdict.OK
+
+
+def test_connections_that_close_after_a_job_is_done_are_no_crash() -> None:
+    done = "step 10 loss 1.5\ntraining finished\n"
+    assert (
+        diagnosed(case_of(done + "[rank0]: recvValue failed on SocketImpl: Connection reset by peer\n")).verdict
+        is Verdict.OK
+    )
+    assert diagnosed(case_of(done + "Killed\n")).verdict is Verdict.CRASH

@@ -101,6 +101,8 @@ class World:
         self.files[first] = life
         life.late_from, life.renamed_at = len(life.text), self.now
         life.broken_off = life.swapped and not self.inodes
+        # Without inodes an empty file has nothing by which it is known again, and so nothing tells what came after it.
+        self._lost_track = self._lost_track or not (life.text or self.inodes)
         self._hold_late(first, life)
         if create:
             self.create()

@@ -14,6 +14,9 @@ from watchd.model import Cause, Confidence, Diagnosis, Root, RunnerUp, Verdict
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?[ _]?(?:code|status)?[ :=(]{1,4}|exitcode *: |return code = )(-?\d{1,3})\b"
 )
+# signaled to shutdown with signal 7     Signal 11 (SIGSEGV) received by PID 70115     terminated with signal SIGBUS
+_SIGNAL = re.compile(r"\b[Ss]ignal[ :=]{1,2}(?:(\d{1,2})\b|SIG([A-Z]{3,5})\b)")
+_NAMES = {"ILL": 4, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "SEGV": 11}
 _SIGNALS = {
     4: Cause.SEGFAULT,
     6: Cause.SEGFAULT,
@@ -83,7 +86,10 @@ def silent(scene: Scene) -> Diagnosis:
 
 def _by_status(text: str) -> Cause | None:
     match = _EXIT.search(text)
-    if match is None:
+    if match is not None:
+        status = int(match[1])
+        return _SIGNALS.get(-status if status < 0 else status - 128)
+    told = _SIGNAL.search(text)
+    if told is None:
         return None
-    status = int(match[1])
-    return _SIGNALS.get(-status if status < 0 else status - 128)
+    return _SIGNALS.get(int(told[1]) if told[1] else _NAMES.get(told[2], 0))

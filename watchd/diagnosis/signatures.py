@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -37,8 +38,31 @@ FAMILIES = (
 LONGEST = 4_096
 """Characters of a text in which a signature is looked for."""
 
-Rows = tuple[tuple[str, re.Pattern[str], Signature], ...]
-"""Every pattern with the text that it cannot match without, in the order of judgement."""
+_SHORT = 400
+"""Characters up to which a text is taken apart into pieces; in a longer one each literal is looked for in turn."""
+_GRAM = 4
+"""Characters of a piece."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Every pattern with the text that it cannot match without, in the order of judgement.
+
+    index   a piece of that text -> the places of the rows that have it, so that most rows are never looked at
+    always  places of rows that no piece tells
+    """
+
+    rows: tuple[tuple[str, re.Pattern[str], Signature], ...]
+    index: Mapping[str, tuple[int, ...]]
+    always: tuple[int, ...]
+
+    def near(self, text: str) -> Iterable[int]:
+        """Places of the rows that may match, in order."""
+        if len(text) > _SHORT:
+            return range(len(self.rows))
+        pieces = {text[at : at + _GRAM] for at in range(len(text) - _GRAM + 1)}
+        found = [place for piece in self.index.keys() & pieces for place in self.index[piece]]
+        return sorted((*self.always, *found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +111,9 @@ def shipped() -> Catalogue:
 def only(signatures: tuple[Signature, ...]) -> Catalogue:
     """These signatures and no others, asked in their order."""
     return Catalogue(
-        signatures=signatures, lines=_rows(signatures, "lines"), exceptions=_rows(signatures, "exceptions")
+        signatures=signatures,
+        lines=_indexed(_rows(signatures, "lines")),
+        exceptions=_indexed(_rows(signatures, "exceptions")),
     )
 
 
@@ -98,8 +124,8 @@ def with_own(own: tuple[Signature, ...]) -> Catalogue:
         return known
     return Catalogue(
         signatures=own + known.signatures,
-        lines=_rows(own, "lines") + known.lines,
-        exceptions=_rows(own, "exceptions") + known.exceptions,
+        lines=_indexed(_rows(own, "lines") + known.lines.rows),
+        exceptions=_indexed(_rows(own, "exceptions") + known.exceptions.rows),
     )
 
 
@@ -110,7 +136,9 @@ def find(
     text = text[:LONGEST]
     asked = among or shipped()
     weak: tuple[Signature, re.Match[str]] | None = None
-    for literal, pattern, signature in asked.lines if on == "lines" else asked.exceptions:
+    rows = asked.lines if on == "lines" else asked.exceptions
+    for place in rows.near(text):
+        literal, pattern, signature = rows.rows[place]
         if literal not in text or (signature.weak and weak is not None):
             continue
         match = pattern.search(text)
@@ -122,13 +150,25 @@ def find(
     return weak
 
 
-def _rows(signatures: tuple[Signature, ...], on: str) -> Rows:
+def _rows(signatures: tuple[Signature, ...], on: str) -> tuple[tuple[str, re.Pattern[str], Signature], ...]:
     return tuple(
         (needle(pattern.pattern), pattern, signature)
         for signature in signatures
         if signature.on in ("both", on)
         for pattern in signature.patterns
     )
+
+
+def _indexed(rows: tuple[tuple[str, re.Pattern[str], Signature], ...]) -> Rows:
+    """Each row under the piece of its literal that the fewest other literals have."""
+    pieces = [[text[at : at + _GRAM] for at in range(len(text) - _GRAM + 1)] for text, _, _ in rows]
+    counts = Counter(piece for own in pieces for piece in set(own))
+    index: dict[str, tuple[int, ...]] = {}
+    for place, own in enumerate(pieces):
+        if own:
+            rarest = min(own, key=lambda piece: counts[piece])
+            index[rarest] = (*index.get(rarest, ()), place)
+    return Rows(rows=rows, index=index, always=tuple(place for place, own in enumerate(pieces) if not own))
 
 
 def _rest(signature: Signature, text: str, frames: tuple[str, ...]) -> bool:

@@ -28,6 +28,9 @@ _SIZE = re.compile(r"(?:Tried to allocate|allocate|requires) ([\d.]{1,12} ?[KMGT
 _GPU = re.compile(r"\bGPU (\d{1,3})\b")
 _HOLDER = re.compile(r"Process (\d{2,8}) has [\d.]{1,12} [MG]iB memory")
 _LIBRARY = re.compile(r" in (lib[\w+.-]{1,60})[\[ ]")
+# Memory cgroup out of memory: Killed process 239 (VLLM::Worker_TP) total-vm:244841728kB, anon-rss:104004008kB, …
+_HELD = re.compile(r"\banon-rss:(\d{1,15})kB")
+_KIB_PER_GIB = 1 << 20
 _ATTRIBUTE = re.compile(r"\b(?:self|args|opts|cfg|config|server_args)\.([a-z]\w{2,60})\b(?!\()")
 _CACHES = (
     ("triton", "TRITON_CACHE_DIR"),
@@ -195,6 +198,12 @@ def _from_fault(scene: Scene, fault: Fault) -> Iterator[tuple[str, str]]:
 def _from_event(event: MachineEvent) -> Iterator[tuple[str, str]]:
     if event.gpu:
         yield "gpu", event.gpu
+    held = _HELD.search(event.text)
+    if held and event.process:
+        yield "held", f"{int(held[1]) / _KIB_PER_GIB:.1f} GiB"
+        yield "victim", f"{event.process} (pid {event.pid})" if event.pid is not None else event.process
+        grouped = "cgroup" in event.text or "memcg" in event.text
+        yield "whose_limit", "its container or cgroup (memory.max, --memory)" if grouped else "the host"
     library = _LIBRARY.search(event.text)
     if library:
         yield "native_library", f" (the kernel names {library[1]})"

@@ -83,7 +83,7 @@ class FileFollower:
     async def poll(self, now: datetime) -> tuple[Event, ...]:
         """One look at the log. Raises HostError; then, or when cancelled, nothing was handed on and it may be called again."""
         place, old_until = self._here()
-        standing, absent = self._report.standing, self._absent
+        standing, absent, done = self._report.standing, self._absent, self._log.done.copy()
         self._report.begin(now)
         try:
             await self._poll(now)
@@ -98,7 +98,7 @@ class FileFollower:
         except BaseException:
             self._drop()
             self._place, self._old_until = place, old_until
-            self._report.standing, self._absent = standing, absent
+            self._report.standing, self._absent, self._log.done = standing, absent, done
             raise
         return tuple(self._report.events)
 
@@ -200,7 +200,7 @@ class FileFollower:
     # Whether the path still names the file.
 
     async def _look_at_path(self, now: datetime) -> bool:
-        """True where there is more to read at once: the held file was written anew, or had nothing in it when it went."""
+        """True where there is more to read at once: the held file was written anew, or went with nothing in it."""
         tip = self._streams[-1]
         if len(self._streams) >= STREAMS:
             return False
@@ -208,9 +208,9 @@ class FileFollower:
             tip.size = await tip.held.size()
         if len(self._streams) == 1 and tip.offset < tip.size:
             return False  # what is held cannot be lost: first things first
-        if not tip.offset and len(tip.prefix) < min(tip.size, PREFIX):
-            # Its turn has not come. Should it be truncated before, at least that must be known.
-            await tip.reread_beginning()
+        if not tip.offset and len(tip.prefix) < min(tip.size, PREFIX) and not await tip.reread_beginning():
+            await self._rewritten(tip, now)  # its turn had not even come
+            return True
         try:
             path = await self._host.stat(self._path)
         except LogUnreadableError as error:

@@ -28,7 +28,7 @@ DONE = 16
 Beside = tuple[Sibling, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Log:
     """Where the log is, and the ends of files that were read: none of them comes again, whatever it is called now."""
 
