@@ -15,7 +15,7 @@ from tests.support.situations import MISSING, OWN, SHARED, answer, folders, read
 from watchd.diagnosis import registry
 from watchd.model import Confidence
 
-LEAST = {"verdict": 0.9, "cause": 0.85, "root_line": 0.8, "exception": 0.9, "frame": 0.9, "rank": 0.8}
+LEAST = {"verdict": 0.97, "cause": 0.96, "root_line": 0.94, "exception": 0.96, "frame": 0.95, "rank": 0.95}
 
 
 @pytest.mark.parametrize("folder", folders(OWN), ids=lambda folder: folder.name)

@@ -150,3 +150,25 @@ def test_of_a_run_with_very_many_lines_beginning_and_end_remain_with_true_number
 def test_an_empty_log_is_an_empty_run() -> None:
     assert read_run(b"", offset=0, number=1).lines == ()
     assert read_run(b"torn", offset=7, number=None).lines == ()
+
+
+WORDLESS = """\
+reading settings of worker 1
+opening the queue
+"""
+SHELLS_WORD = "run.sh: line 7:  4242 Aborted                 (core dumped) ./worker\n"
+
+
+def test_an_end_behind_which_the_first_lines_are_printed_again_ends_a_run_though_no_launch_is_recognised() -> None:
+    old = WORDLESS + "RuntimeError: old trouble\n" + SHELLS_WORD
+    run = cut(old + WORDLESS.replace("1", "2") + "something else\n", engine=None)
+    assert [line.text for line in run.lines if line.text][-1] == "something else"
+    assert first(run) == "reading settings of worker 2"
+    assert run.earlier
+
+
+def test_what_a_supervisor_says_behind_an_end_is_no_run_of_its_own() -> None:
+    log = WORDLESS + SHELLS_WORD + "[supervisor] worker is gone, told the pager\n"
+    assert first(cut(log, engine=None)) == "reading settings of worker 1"
+    short = SHELLS_WORD + "[supervisor] worker is gone\n"
+    assert first(cut(short, engine=None)) == SHELLS_WORD.strip()

@@ -159,6 +159,7 @@ class World:
             os.utime(other, (self.now, self.now))
             other.replace(self.path)
             self.files[self.path].swapped = True
+            self._deleted = (self.files[self.path].number, self.now)
             self._leave_track(self.files[self.path])
 
     def forget(self) -> None:

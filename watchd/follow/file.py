@@ -208,7 +208,7 @@ class FileFollower:
             tip.size = await tip.held.size()
         if len(self._streams) == 1 and tip.offset < tip.size:
             return False  # what is held cannot be lost: first things first
-        if not tip.offset and len(tip.prefix) < min(tip.size, PREFIX) and not await tip.reread_beginning():
+        if not tip.offset and len(tip.prefix) != min(tip.size, PREFIX) and not await tip.reread_beginning():
             await self._rewritten(tip, now)  # its turn had not even come
             return True
         try:
