@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
@@ -86,7 +87,7 @@ async def serve(
         box = Outbox(ledger, (*outlets, *extra))
         desk = Desk(ledger, box)
         hosts = connections(settings)
-        links = {name: Link(host, desk, now=now) for name, host in hosts.items()}
+        links = _links(settings, hosts, desk)
         watches = _watches(settings, hosts, links, desk, client, observe)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(box.run(), name="outbox"), group.create_task(desk.keep_places())]
@@ -160,6 +161,19 @@ def route(sink: SinkSettings) -> Route:
         targets=sink.targets,
         labels=sink.labels,
     )
+
+
+def _links(settings: Settings, hosts: Mapping[str, SshHost], desk: Desk) -> dict[str, Link]:
+    gate = supervise.Gate()
+    return {
+        name: Link(host, desk, way=partial(gate.through, way(settings, name)), now=now) for name, host in hosts.items()
+    }
+
+
+def way(settings: Settings, host: str) -> str:
+    """What bears the handshakes of this host: its bastion, for all hosts behind it together, or the host itself."""
+    known = settings.hosts.get(host)
+    return (known.via if known else None) or host
 
 
 def _watches(

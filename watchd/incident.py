@@ -201,11 +201,6 @@ def occur(incident: Incident, trigger: Trigger, *, now: datetime) -> Incident:
     )
 
 
-def note(incident: Incident, *, now: datetime, what: str) -> Incident:
-    """One more moment in the timeline; nothing that would be told."""
-    return redact(replace(incident, timeline=(*incident.timeline, Moment(at=now, what=what))))
-
-
 def with_gaps(incident: Incident, gaps: tuple[LogGap, ...]) -> Incident:
     """The incident, saying which bytes of the log were not read."""
     return replace(incident, log=IncidentLog(complete=not gaps, gaps=gaps))

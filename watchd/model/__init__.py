@@ -33,18 +33,13 @@ from watchd.model.finding import (
     Edit,
     Finding,
     Fix,
-    GpuUse,
     Guard,
     Launch,
     LaunchOrigin,
     Line,
     Link,
-    Machine,
-    MachineEvent,
-    MachineEventKind,
     Mark,
     MarkKind,
-    MountUse,
     Rank,
     Root,
     Run,
@@ -86,6 +81,13 @@ from watchd.model.incident import (
     Stage,
     Status,
     Verdict,
+)
+from watchd.model.machine import (
+    GpuUse,
+    Machine,
+    MachineEvent,
+    MachineEventKind,
+    MountUse,
 )
 from watchd.model.question import (
     BootId,

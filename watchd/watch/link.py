@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -36,12 +37,17 @@ class Line(Protocol):
         """Open it. Raises HostError."""
 
 
+Way = Callable[[], AbstractAsyncContextManager[None]]
+"""What a handshake is made in: it waits until there is room on the way to the host."""
+
+
 class Link:
     """Keeps one host connected; `hold` is run again by a supervisor whenever it ends with a HostError."""
 
-    def __init__(self, host: Line, desk: Desk, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, host: Line, desk: Desk, *, way: Way, now: Callable[[], datetime]) -> None:
         self._host = host
         self._desk = desk
+        self._way = way
         self._now = now
         self._down_since: datetime | None = None
         self._incident: Incident | None = None
@@ -59,7 +65,8 @@ class Link:
 
     async def hold(self) -> None:
         """Connect, and stay until the connection is lost. Raises HostError."""
-        await self._host.connect()
+        async with self._way():
+            await self._host.connect()
         log.info("host_connected", host=self.name)
         self.up.set()
         self.tried.set()

@@ -46,6 +46,8 @@ from watchd.watch.life import Life
 from watchd.watch.link import Link
 from watchd.watch.recent import Recent
 
+GLANCE_S = 0.5
+"""the shortest pause between two looks at the process list"""
 HUNT_S = 10.0
 """seconds after a new run was seen to begin in which its process is looked for without a pause"""
 LIVE_S = 1.0
@@ -204,7 +206,7 @@ class Watch:
         check = self._target.health
         async for sample in health.poll(
             check, lambda: self._ask_health(check), now=self._means.now, early=self._curious
-        ):  # pragma: no branch
+        ):
             await self._take(sample)
 
     async def _ask_health(self, check: HealthCheck) -> HealthSample:
@@ -227,12 +229,12 @@ class Watch:
                 looked, grown = self._means.clock(), self._grew_at
                 await self._look(not_older_s=0.2 if hunting else 0.5)
                 self._first_pass.set()
-            await self._glance(0.5)
+            await self._glance()
 
-    async def _glance(self, seconds: float) -> None:
-        """Wait so long, or until a new run was seen: its command line may not be there for long."""
+    async def _glance(self) -> None:
+        """Wait a moment, or until a new run was seen: its command line may not be there for long."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(GLANCE_S):
                 await self._turned.wait()
 
     async def _look(self, *, not_older_s: float) -> None:
